@@ -3,11 +3,9 @@
 
 The scenario is `bench/month.yaml`. Its lines are made while it is simulated, and no record of a pod is kept, so memory is that
 of the pods that are alive, of one number for each waiting time (percentiles need them all), and of what the scheduler keeps of
-applications that have ended. Making the lines is part of the time. Processor time is that of this process; the PNG of a report
-are drawn by another one. With `--report` the figures of a
-report are collected and the report is drawn as well, into a folder that is removed; two digests are then printed, of the decisions
-and of the report, so that two states of the program can be compared. With `--swf` a log in the Standard Workload Format is written
-into a folder that is removed.
+applications that have ended. Making the lines is part of the time. With `--report` the figures of a report are collected and the report is
+drawn as well, into a folder that is removed; two digests are then printed, of the decisions and of the report, so that two states of
+the program can be compared. With `--swf` a log in the Standard Workload Format is written into a folder that is removed.
 """
 
 from __future__ import annotations

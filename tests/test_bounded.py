@@ -27,7 +27,6 @@ ALLOWED = {
     "kube/api/certificates.py": "files that the kubeconfig of this user names",
     "kube/api/client.py": "answers of the API server, in whose hands the cluster is",
     "kube/api/config.py": "the kubeconfig of this user",
-    "lab/report/pngs.py": "what this process has written",
     "grpc/service/proto/__init__.py": "a file of the package",
     "host/web/page/frame.py": "files of the package",
     "host/web/page/past.py": "a process that this one has started",

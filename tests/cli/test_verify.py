@@ -78,7 +78,7 @@ def test_a_policy_that_decides_otherwise_the_second_time_is_found(
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("Fails", "in the second run: policy"), ("Ends", "the second run has ended with status 9")],
+    [("Fails", "in the second run: policy"), ("Ends", "the second run has ended without a result")],
 )
 def test_what_goes_wrong_in_the_second_run_is_told(
     capsys: pytest.CaptureFixture[str], unsteady: str, name: str, message: str

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from licorne.config import ConfigError, check, load
 from licorne.config.problems import MAX_PROBLEMS
-from licorne.config.rules import RULES, rules_page
+from licorne.config.rules import FAULT_RULES, WARNING_RULES
 
 MANY_FAULTS = """\
 partitions:
@@ -96,7 +97,8 @@ def test_a_long_value_is_cut_and_the_number_of_faults_is_bounded() -> None:
     assert len(check(f"partitions: [{{queues: [{queues}]}}]").faults) == MAX_PROBLEMS
 
 
-def test_the_table_of_rules_is_documented() -> None:
+def test_every_rule_is_documented() -> None:
     page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "config-rules.md"
-    assert page.read_text(encoding="utf-8") == rules_page(), "run: python docs/generate_config_rules.py"
-    assert all(identifier == identifier.lower() and " " not in identifier for identifier in RULES)
+    faults, warnings = page.read_text(encoding="utf-8").split("## Warnings")
+    for table, names in ((faults, FAULT_RULES), (warnings, WARNING_RULES)):
+        assert sorted(re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)) == sorted(names)

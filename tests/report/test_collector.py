@@ -16,6 +16,7 @@ from msgspec.structs import replace
 import measure_report
 from common.examples import examples
 from licorne import Scenario, simulate
+from licorne.core.nodes.devices import Demand
 from licorne.lab.papers.fragmentation import Shape, Typical
 from licorne.lab.report import Collector, Figures
 from licorne.lab.report.collector import use_class
@@ -23,7 +24,7 @@ from licorne.lab.report.fragments import Fragments
 from licorne.lab.report.sections import sections
 from licorne.sim.observer import Observer
 from licorne.workload.device_models import MODEL_LABELS
-from licorne.workload.devices import Demand, Devices
+from licorne.workload.devices import Devices
 from licorne.workload.lines import Ask, Node
 from licorne.workload.reading import load_workload
 from licorne.workload.traces.openb import read_openb

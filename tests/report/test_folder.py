@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,7 +12,7 @@ import pytest
 
 from common.plain_python import printed_by
 from licorne import __version__, simulate
-from licorne.lab.report import Collector, Figures, pngs, write_report
+from licorne.lab.report import Collector, Figures, write_report
 from report import faults
 from report.workloads import small
 from rings import first_in_gate
@@ -220,50 +216,3 @@ def test_simulations_are_told_apart_by_their_labels(labels: list[str], tmp_path:
     with pytest.raises(ValueError, match="different labels"):
         write_report(tmp_path / "new", [msgspec.structs.replace(figures, label=label) for label in labels])
     assert not (tmp_path / "new").exists()
-
-
-# -- the process that draws PNG --------------------------------------------------------------------------------------
-
-
-def png_files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.glob("*.png")}
-
-
-@pytest.mark.gate
-def test_a_process_of_its_own_draws_the_same_png(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also that it does draw them where there are two processors: with the other way made unusable they are there."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    alone = png_files(written(tmp_path / "alone"))
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(pngs, "draw", lambda _: pytest.fail("drawn in this process"))
-    beside = png_files(written(tmp_path / "beside"))
-    assert len(alone) > 8
-    assert alone == beside == png_files(folder)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("executable", ["/no/such/python", shutil.which("false") or "", ""])
-def test_without_that_process_the_png_are_drawn_all_the_same(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executable: str
-) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(sys, "executable", executable)
-    drawn: list[Path] = []
-    monkeypatch.setattr(pngs, "draw", drawn.append)
-    assert written(tmp_path / "out") == drawn[0]
-
-
-@pytest.mark.gate
-def test_an_interrupted_report_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[subprocess.Popen[bytes]] = []
-    popen = subprocess.Popen
-
-    def start(*given: Any, **more: Any) -> subprocess.Popen[bytes]:
-        started.append(popen([sys.executable, "-c", "import time; time.sleep(600)"]))
-        return started[0]
-
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(subprocess, "Popen", start)
-    with pytest.raises(KeyboardInterrupt), pngs.pngs_beside(tmp_path):
-        raise KeyboardInterrupt
-    assert started[0].returncode is not None

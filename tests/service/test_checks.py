@@ -227,7 +227,7 @@ def test_a_path_that_is_no_file_is_refused_without_waiting(
     else:
         with socket.socket(socket.AF_UNIX) as one:
             one.bind(str(path))
-    for option in ("--config", "--settings", "--token-file", "--group-table"):
+    for option in ("--config", "--settings", "--token-file"):
         assert licorne.cli.run(["serve", "--grpc", "127.0.0.1:0", option, str(path)]) == 1
         told = capsys.readouterr().err
         assert "is no regular file" in told or "No such device or address" in told

@@ -1,4 +1,4 @@
-"""Groups of users where messages name none: the operating system, a table, remembered answers, lookups that hang."""
+"""Groups of users where messages name none: the operating system, remembered answers, lookups that hang."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from licorne.core.api import PolicyGroups
 from licorne.grpc.service import GroupSettings, SettingError
 from licorne.grpc.service.groups.resolver import Resolver, Wanted
 from licorne.grpc.service.groups.system import GroupsError, os_groups
-from licorne.grpc.service.groups.table import LOOK_S, read_table
 from licorne.host.threads import Threads
 from licorne.si import first, v19
 from licorne.si.constants import TAG_CREATE_FORCE
@@ -99,26 +97,18 @@ def completed(resolver: Resolver, api: SchedulerAPI, *inputs: AddApplication) ->
 
 
 @pytest.mark.parametrize(
-    ("chosen", "configured", "table", "way"),
+    ("chosen", "configured", "way"),
     [
-        ("config", "", False, "none"),
-        ("config", "test", False, "none"),
-        ("config", "os", False, "os"),
-        ("config", "os", True, "os"),
-        ("config", "", True, "none"),
-        ("config", "ldap", False, "ldap"),
-        ("config", "ldap", True, "table"),
-        ("none", "os", False, "none"),
-        ("os", "", False, "os"),
-        ("table", "os", True, "table"),
+        ("config", "", "none"),
+        ("config", "test", "none"),
+        ("config", "os", "os"),
+        ("config", "ldap", "ldap"),
+        ("none", "os", "none"),
+        ("os", "", "os"),
     ],
 )
-def test_the_source_of_groups_follows_settings_and_configuration(
-    tmp_path: Path, chosen: Any, configured: str, table: bool, way: str
-) -> None:
-    file = tmp_path / "groups.yaml"
-    file.write_text("ann: [dev]\n")
-    assert Resolver(GroupSettings(resolver=chosen, table=file if table else None)).way(configured) == way
+def test_the_source_of_groups_follows_settings_and_configuration(chosen: Any, configured: str, way: str) -> None:
+    assert Resolver(GroupSettings(resolver=chosen)).way(configured) == way
 
 
 def test_the_operating_system_knows_its_first_user() -> None:
@@ -150,9 +140,7 @@ def test_a_program_asks_for_itself() -> None:
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"resolver": "ldap"}, "must be config, none, os or table"),
-        ({"resolver": "table"}, "give the file of the table"),
-        ({"resolver": "os", "table": Path("t")}, "nobody asks it where the group resolver is os"),
+        ({"resolver": "ldap"}, "must be config, none or os"),
         ({"capacity": 0}, "capacity: 0: must be more than 0"),
         ({"timeout_s": float("nan")}, "timeout_s"),
     ],
@@ -312,91 +300,6 @@ def test_the_program_ends_though_a_lookup_hangs() -> None:
     asyncio.run(run())
     directory.gate.set()
     assert directory.calls == ["x"]
-
-
-# -- a table ----------------------------------------------------------------------------------------------
-
-
-def test_a_table_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
-    file = tmp_path / "groups.yaml"
-    file.write_text("ann: [dev, ops]\n7: [numbers]\neve: []\n")
-    api, _ = registered("os")
-    clock = Clock()
-    resolver = Resolver(GroupSettings(resolver="table", table=file), clock=clock)
-
-    def groups() -> dict[str, tuple[str, ...] | str]:
-        messages = [application(user=user) for user in ("ann", "7", "eve", "bob")]
-        completed(resolver, api, *messages)
-        return {message.user: message.groups or message.groups_fault for message in messages}
-
-    unknown = "groups of user 'bob' cannot be found: the user is not in the table"
-    before = {"ann": ("dev", "ops"), "7": ("numbers",), "eve": ("eve",), "bob": unknown}
-    assert groups() == before
-    file.write_text("ann: [dev\n")  # another process is writing
-    clock.now += LOOK_S
-    assert groups() == before
-    file.write_text("bob: [dev, all, dev]\nann: [x]\n7: [x]\neve: [x]\n")
-    assert groups() == before  # not looked at again so soon
-    clock.now += LOOK_S
-    assert groups() == {"ann": ("x",), "7": ("x",), "eve": ("x",), "bob": ("dev", "all")}
-    file.unlink()
-    clock.now += LOOK_S
-    assert groups()["bob"] == ("dev", "all")
-
-
-def test_a_table_is_read_while_lookups_of_others_hang(tmp_path: Path) -> None:
-    file = tmp_path / "groups.yaml"
-    file.write_text("ann: [dev]\n")
-    api, _ = registered("ldap")
-    clock, directory = Clock(), Directory()
-    directory.gate.clear()
-    resolver = Resolver(GroupSettings(table=file, timeout_s=WAIT_S, threads=1), clock=clock, lookup=directory)
-    late = application(user="ann")
-
-    async def run() -> None:
-        hanging = resolver._begin("bob")
-        await eventually(lambda: directory.calls == ["bob"])
-        file.write_text("ann: [dev, ops]\n")
-        clock.now += LOOK_S
-        wanted = wanted_of(resolver, api, late)
-        assert wanted
-        await resolver.complete(wanted)
-        assert not hanging.done()
-        resolver.close()
-
-    asyncio.run(run())
-    directory.gate.set()
-    assert late.groups == ("dev", "ops")
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("[ann]", "t:1:1: must be lines of"),
-        ("ann: dev", "t:1:6: the groups of user 'ann' must be a list"),
-        ("ann: [[dev]]", "t:1:7: a group of user 'ann' must be a name"),
-        ("ann: [dev]\nann: []", "t:2:1: user 'ann' is there already"),
-        ("{}: [dev]", "t:1:1: a user must be a name"),
-        ("ann: [dev", "not YAML"),
-        ("a: " + "[" * 200, "nested deeper"),
-    ],
-)
-def test_a_malformed_table_is_refused(text: str, complaint: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingError) as refusal:
-        read_table(text, "t")
-    assert complaint in str(refusal.value)
-    file = tmp_path / "t"
-    file.write_text(text)
-    with pytest.raises(SettingError):
-        Resolver(GroupSettings(table=file))
-    assert read_table("") == read_table("# nobody\n") == {}
-
-
-def test_a_table_that_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / "latin").write_bytes(b"ann: [d\xe9v]")
-    for name, complaint in (("none", "No such file"), ("", "Is a directory"), ("latin", "is not UTF-8 text")):
-        with pytest.raises(SettingError, match=complaint):
-            Resolver(GroupSettings(table=tmp_path / name))
 
 
 # -- through the service ----------------------------------------------------------------------------------

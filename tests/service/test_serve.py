@@ -227,8 +227,6 @@ def test_rest_without_tokens_beside_grpc_with_one_causes_a_warning(
         (("--rm-timeout", "0"), "--rm-timeout: '0': must be more than 0"),
         (("--setting", "reservation.delay=soon"), "reservation.delay: 'soon'"),
         (("--config", "{}/none"), "no such file"),
-        (("--group-resolver", "table"), "give the file of the table"),
-        (("--group-table", "{}/bad"), "bad:1:13: the groups of user 'partitions' must be a list"),
         (("--config", "{}/bad"), "licorne config check"),
         (("--policy-group", "x"), "--policy-group: 'x': is written NAME=FILE"),
         (("--token-file", "{}/empty"), "a token is a line"),

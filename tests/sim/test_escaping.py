@@ -35,13 +35,13 @@ def test_ordinary_names_stand_for_themselves(name: str) -> None:
     assert decision_lines([(name, name)]) == f"{name}\t{name}\n"
 
 
-def _simulated(decisions: Path, *keys: str, run: bool) -> tuple[str, str]:
+def _simulated(decisions: Path, *keys: str) -> tuple[str, str]:
     lines = [
         {"t": "meta", "name": "w", "version": 2},
         {"t": "node", "id": "n1", "res": {"vcore": 2}},
         {"t": "app", "id": "x\t", "queue": "", "user": "u", "tags": {"namespace": "dev"}},
         *({"t": "ask", "key": key, "app": "x\t", "res": {"vcore": 1}} for key in keys),
-        {"t": "run"} if run else {"t": "release", "app": "", "key": "", "at": 0},
+        {"t": "release", "app": "", "key": "", "at": 0},
     ]
     result = simulate(parse_workload([msgspec.json.encode(line) + b"\n" for line in lines]), decisions=decisions)
     assert result.placed == len(keys)
@@ -50,13 +50,8 @@ def _simulated(decisions: Path, *keys: str, run: bool) -> tuple[str, str]:
 
 def test_one_name_cannot_pass_for_two_decisions(tmp_path: Path) -> None:
     """`k`, a tab, `n1`, a line feed and `X` was written as if `k` and `X` had been placed."""
-    forged, digest = _simulated(tmp_path / "a", "k\tn1\nX", run=False)
+    forged, digest = _simulated(tmp_path / "a", "k\tn1\nX")
     assert forged == "k\\tn1\\nX\tn1\n"
-    honest, other = _simulated(tmp_path / "b", "k", "X", run=False)
+    honest, other = _simulated(tmp_path / "b", "k", "X")
     assert honest == "k\tn1\nX\tn1\n"
     assert digest != other
-
-
-def test_the_trace_of_a_script_is_written_in_the_same_way(tmp_path: Path) -> None:
-    trace, _ = _simulated(tmp_path / "a", "k\n", "back\\slash", run=True)
-    assert trace.splitlines()[:3] == ["Q\tx\\t\troot.dev", "A\tk\\n\tn1", "A\tback\\\\slash\tn1"]

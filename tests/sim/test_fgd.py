@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 from licorne.core import compiled
+from licorne.core.nodes.devices import Demand
 from licorne.lab.papers import fgd
 from licorne.lab.papers.fgd import (
     DATA_SOURCE,
@@ -26,7 +27,6 @@ from licorne.lab.papers.fgd import (
 from licorne.lab.papers.fragmentation import Shape, typical_shapes
 from licorne.lab.papers.node_orders import POLICIES
 from licorne.lab.papers.placements import Curve, Experiment, GpuNode, GpuPod, Shares
-from licorne.workload.devices import Demand
 from licorne.workload.workload import WorkloadError
 
 PODS = [

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from common.examples import examples
 from common.planting import LOOKED_AT, Counted, a_law_breaks
+from licorne.core.nodes.devices import Demand
 from licorne.lab.papers.fgd import read_pod_list
 from licorne.lab.papers.fragmentation import Fragmentation, Shape, Typical, typical_shapes
-from licorne.workload.devices import Demand
 
 shapes = st.builds(
     Shape,

@@ -18,6 +18,7 @@ from licorne.sim.runner import simulate
 from licorne.sim.times import ALL_QUEUES
 from licorne.workload.lines import App, Ask, TaskGroup, encode
 from licorne.workload.workload import Mode, Workload, WorkloadError, parse_workload
+from parity.traces import traced
 
 QUEUES = """
 partitions:
@@ -109,15 +110,14 @@ def test_a_pod_that_ran_already_may_be_evicted_and_created_again() -> None:
     assert (result.recovered, *facts(result)) == (1, 2, 2, 1, 1, 2)
 
 
-def test_a_script_leaves_victims_until_it_releases_them(tmp_path: Path) -> None:
+def test_a_script_leaves_victims_until_it_releases_them() -> None:
     lines = [NODE, SPARE, APP, DAEMON, ask("k0", 0, vcore=2000), ask("d", 0, app="daemon", tags=ON_N1, prio=1)]
     for line in lines:
         line.pop("at", None)
-    trace = tmp_path / "trace"
     runs = [*lines[:-1], {"t": "run"}, lines[-1], {"t": "run"}]
-    simulate(workload(*runs), decisions=trace)
-    assert "R\tk0\tPREEMPTED_BY_SCHEDULER" in trace.read_text().splitlines()
-    assert "A\td\tn1" not in trace.read_text()
+    trace = traced(workload(*runs))
+    assert "R\tk0\tPREEMPTED_BY_SCHEDULER" in trace
+    assert "A\td\tn1" not in trace
 
 
 @pytest.mark.parametrize(

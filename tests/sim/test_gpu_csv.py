@@ -151,17 +151,17 @@ def test_a_table_that_cannot_be_used_is_refused_with_its_line(text: str, words: 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "m.yaml:1:1: the file is empty"),
+        ("", "m.yaml:1:1: needs the key columns"),
         ("columns: [\n", "m.yaml:2:1: not YAML"),
-        ("cluster: {gpus: 8}\n", "m.yaml:1:1: a mapping needs `columns`"),
-        ("columns: {job: j, gpus: g, submitted: s}\n", "m.yaml:1:10: columns: names no column for `duration`"),
-        ("columns: {}\n", "m.yaml:1:10: columns: names no column for `job`"),
-        ("columns: {job: j,\n  vc: v}\n", "m.yaml:2:3: columns: `vc` is not known; known are job, submitted,"),
-        ("columns: {job: j,\n  job: v}\n", "m.yaml:2:3: columns: `job` stands twice"),
-        (COLUMNS.replace("d}", "}"), "m.yaml:1:71: columns: duration: must be a text"),
-        ("columns: job\n", "m.yaml:1:10: columns: must be keys with values"),
-        (COLUMNS + "cluster: {nodes: -1}\n", "m.yaml:2:18: cluster: nodes: must be a whole number from 1 to 100,000"),
-        (COLUMNS + "cluster: {gpus: many}\n", "m.yaml:2:17: cluster: gpus: must be a whole number from 1 to 1,000"),
+        ("cluster: {gpus: 8}\n", "m.yaml:1:1: needs the key columns"),
+        ("columns: {job: j, gpus: g, submitted: s}\n", "m.yaml:1:10: columns: needs the key duration"),
+        ("columns: {}\n", "m.yaml:1:10: columns: needs the key job"),
+        ("columns: {job: j,\n  vc: v}\n", "m.yaml:2:3: columns.vc: unknown key; the keys here are job, submitted,"),
+        ("columns: {job: j,\n  job: v}\n", "m.yaml:2:3: columns.job: this key is there twice"),
+        (COLUMNS.replace("d}", "}"), "m.yaml:1:71: columns.duration: expected a text, got nothing"),
+        ("columns: job\n", "m.yaml:1:10: columns: expected keys with values, got a text"),
+        (COLUMNS + "cluster: {nodes: -1}\n", "m.yaml:2:18: cluster.nodes: expected a whole number >= 1"),
+        (COLUMNS + "cluster: {gpus: many}\n", "m.yaml:2:17: cluster.gpus: expected a whole number, got a text"),
         (
             COLUMNS.replace("gpus: g, ", ""),
             "m.yaml:1:10: columns: names no column for `gpus`, nor for `cores` or `memory`",
@@ -171,16 +171,16 @@ def test_a_table_that_cannot_be_used_is_refused_with_its_line(text: str, words: 
         (COLUMNS.replace("g,", "g, pods: p,"), "m.yaml:1:1: cluster: says no `nodes`"),
         (
             CORES.replace("8Gi", "8GB"),
-            "m.yaml:3:39: cluster: memory: invalid quantity '8GB': the unit has no B, write 8G",
+            "m.yaml:3:39: cluster.memory: invalid quantity '8GB': the unit has no B, write 8G",
         ),
-        (CORES.replace("memory: Mi", "memory: MiB"), "m.yaml:2:17: units: memory: must be one of k, M, G"),
-        (COLUMNS + "time: s\n", "m.yaml:2:1: a mapping: `time` is not known"),
+        (CORES.replace("memory: Mi", "memory: MiB"), "m.yaml:2:17: units.memory: must be one of k, M, G"),
+        (COLUMNS + "time: s\n", "m.yaml:2:1: time: unknown key"),
     ],
 )
 def test_a_mapping_that_cannot_be_used_is_refused_with_its_place(text: str, words: str) -> None:
     with pytest.raises(WorkloadError) as refused:
         parse_mapping(text, "m.yaml")
-    assert str(refused.value).startswith(words)
+    assert f"\n{words}" in f"\n{refused.value}"
 
 
 @pytest.mark.parametrize(

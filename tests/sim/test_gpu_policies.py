@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.examples import examples
+from licorne.core.nodes.devices import WHOLE, Demand, least_left
 from licorne.lab.papers.fgd import read_nodes, read_orders, read_pod_list
 from licorne.lab.papers.fragmentation import Shape, typical_shapes
 from licorne.lab.papers.gpu_policies import FGD, BestFit, DotProd, GpuClustering, GpuPacking, Random
@@ -21,7 +22,6 @@ from licorne.sim.policies import Node, PlannedPod, Pod, Policy
 from licorne.sim.policies.loading import load_policy
 from licorne.sim.runner import simulate
 from licorne.workload.device_models import OPENB_LABEL
-from licorne.workload.devices import WHOLE, Demand, least_left
 from licorne.workload.lines import App, Ask, Line, NodeUpdate
 from licorne.workload.lines import Node as NodeLine
 from licorne.workload.workload import Mode, Workload

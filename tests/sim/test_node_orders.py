@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from licorne.core.nodes.devices import Demand
 from licorne.lab.papers.fgd import read_pod_list
 from licorne.lab.papers.fragmentation import Fragmentation, Shape, typical_shapes
 from licorne.lab.papers.node_orders import (
@@ -23,7 +24,6 @@ from licorne.lab.papers.node_orders import (
     gpu_packing,
     node_order,
 )
-from licorne.workload.devices import Demand
 
 SHARE, WHOLE_4 = 1, 1 << 4
 SCORES: dict[str, Score] = {

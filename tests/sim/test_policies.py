@@ -25,6 +25,7 @@ import licorne
 from common.examples import examples
 from common.planting import a_law_breaks
 from common.waiting import WAIT_S
+from licorne.core.nodes.devices import Demand
 from licorne.sim.policies import (
     Application,
     Node,
@@ -42,7 +43,6 @@ from licorne.sim.policies.loading import Given
 from licorne.sim.policies.orders import Policies
 from licorne.sim.report import Result
 from licorne.sim.runner import Simulation, simulate
-from licorne.workload.devices import Demand
 from licorne.workload.lines import App, Ask, Line, ReleaseApp, TaskGroup
 from licorne.workload.lines import Node as NodeLine
 from licorne.workload.workload import Mode, Workload
@@ -886,7 +886,7 @@ def test_a_policy_is_found_in_a_file_a_module_or_by_an_entry_point(
 ) -> None:
     monkeypatch.syspath_prepend(str(folder))
     first = loading.load_policy("own.py:Good")
-    assert (first.name, first.decides, first.gives_orders) == ("own.py:Good", ("node_key",), True)
+    assert (first.name, first.decides) == ("own.py:Good", ("node_key",))
     assert loading.load_policy(str(folder / "own.py") + ":Good").digest == first.digest
     assert loading.load_policy("own:Good").digest == first.digest
     assert loading.load_policy("own.py:Good.Inner").decides == ("queue_key",)

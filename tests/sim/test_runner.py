@@ -13,6 +13,7 @@ from licorne import RegistrationError, SettingsError
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.workload.workload import Workload, WorkloadError, parse_workload
+from parity.traces import traced
 
 QUEUES = """
 partitions:
@@ -181,8 +182,7 @@ def test_version_1_places_all_at_once() -> None:
     assert result.utilisation[0].mean == 1.0
 
 
-def test_a_script_writes_its_trace(tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
+def test_a_script_is_run_line_by_line() -> None:
     lines: list[dict[str, Any]] = [
         NODE,
         {"t": "node", "id": "n1", "res": {"vcore": 1}},
@@ -199,8 +199,7 @@ def test_a_script_writes_its_trace(tmp_path: Path) -> None:
         {"t": "release-app", "app": "app"},
         {"t": "run"},
     ]
-    result = simulate(workload(*lines), decisions=trace)
-    assert lines_of(trace) == [
+    assert traced(workload(*lines)) == [
         "Y\tn1",
         "Q\tapp\troot.a",
         "X\tstray\t",
@@ -219,11 +218,10 @@ def test_a_script_writes_its_trace(tmp_path: Path) -> None:
         "S\troot.a\t{}",
         "S\troot.b\t{}",
     ]
-    # The digest is over decisions alone, whatever else the trace says.
-    assert result.digest == hashlib.sha256(b"k2\tn1\nk3\tn1\n").hexdigest()
+    assert simulate(workload(*lines)).digest == hashlib.sha256(b"k2\tn1\nk3\tn1\n").hexdigest()
 
 
-def test_the_releases_of_a_node_that_goes_are_one_message_sorted_by_key(tmp_path: Path) -> None:
+def test_the_releases_of_a_node_that_goes_are_one_message_sorted_by_key() -> None:
     """Each application changes its state between two of them, which has no line."""
     lines: list[dict[str, Any]] = [
         NODE,
@@ -232,8 +230,8 @@ def test_the_releases_of_a_node_that_goes_are_one_message_sorted_by_key(tmp_path
         {"t": "run"},
         {"t": "node-remove", "id": "n1"},
     ]
-    simulate(workload(*lines), decisions=tmp_path / "trace")
-    assert lines_of(tmp_path / "trace")[-3:] == [f"R\tk{number}\tSTOPPED_BY_RM" for number in (1, 2, 3)]
+    trace = traced(workload(*lines))
+    assert trace[-3:] == [f"R\tk{number}\tSTOPPED_BY_RM" for number in (1, 2, 3)]
 
 
 def test_another_configuration_can_be_given() -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import licorne
 from common.examples import examples
 from licorne import Scenario
+from licorne.config import as_data
 from licorne.core.nodes.terms import parse_terms
 from licorne.sim import Result
 from licorne.workload import ScenarioError, WorkloadError, load_workload
@@ -24,9 +25,9 @@ from licorne.workload.lines import App, Ask, Line, Node, NodeDrain, NodeRemove, 
 from licorne.workload.scenarios.document import Profile, Sine, schema
 from licorne.workload.scenarios.draws import Source
 from licorne.workload.scenarios.rates import arrivals, rates_of
-from licorne.workload.scenarios.reading import compose_text
 from licorne.workload.scenarios.values import rate, time_us
 from licorne.workload.workload import write_workload
+from licorne.workload.yaml_files.reading import compose_text
 
 HOUR_S = 3600
 DAY_US = 86_400_000_000
@@ -576,6 +577,14 @@ def test_the_unchanged_text_is_right() -> None:
     assert Scenario(GOOD).length_s == 86_400
 
 
+def test_a_queue_is_called_as_it_is_written() -> None:
+    """YAML would read `no` as false, and the reader of queue configurations reads it as a name."""
+    config = Scenario(GOOD.replace("name: q", "name: no")).workload().config
+    assert config is not None
+    (root,) = as_data(config)["partitions"][0]["queues"]
+    assert [queue["name"] for queue in root["queues"]] == ["no"]
+
+
 def test_a_mistake_in_each_part_is_told_at_once() -> None:
     text = GOOD.replace("nodes: 2", "nodes: x").replace("rate: 5/h", "rat: 5/h").replace("fail: a", "fial: a")
     with pytest.raises(ScenarioError) as caught:
@@ -673,7 +682,7 @@ events:
         "s.yaml:22:31: events[1].every",
         "s.yaml:22:43: events[1].apps",
         "s.yaml:23:10: events[2].at",
-        "s.yaml:23:28: events[2].configure",
+        "s.yaml:23:64: root.q",
     ]
 
 

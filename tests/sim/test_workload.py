@@ -97,7 +97,7 @@ def test_without_a_configuration_the_built_in_one_counts() -> None:
         (("[1]",), "1: expected object, got array"),
         ((META, '{"id":"n"}'), "2: t: is missing"),
         ((META, '{"t":"nod"}'), "2: t: unknown kind of line 'nod'"),
-        ((META, '{"t":"run"}'), "2: t: needs \"version\":2 in meta: kind 'run'"),
+        ((META, '{"t":"run"}'), '2: t: needs "version":2 in meta'),
         ((META, NODE[:-1] + ',"drain":true}'), '2: drain: needs "version":2 in meta'),
         ((META, APP[:-1] + ',"style":"Hard"}'), '2: style: needs "version":2 in meta'),
         ((META, ASK[:-1] + ',"max":2}'), '2: max: needs "version":2 in meta'),

@@ -152,6 +152,3 @@ def _fewer_members(partition: Partition, app: Application, change: FewerMembers)
     yield messages.RemoveApplication(application_id=app.id, partition=partition.name)
     yield _application(partition, app, app.id, app.queue.path, {**app.tags, GROUPS_TAG: json.dumps(groups)})
     yield from asks
-
-
-__all__ = ["AskChange", "ChangeError", "Wanted", "asked_otherwise", "elsewhere"]

@@ -69,6 +69,3 @@ class Budget:
 def work_of(partition: Partition, decisions: int) -> int:
     """Return the steps that a partition has made since it was restored, of which `decisions` were made in a trial."""
     return ATTEMPT * partition.descent.attempts + (DECISION + len(partition.reservations)) * decisions
-
-
-__all__ = ["WORK_MAX", "Budget", "WorkSpentError", "work_of"]

@@ -182,6 +182,3 @@ def _nearest(partition: Partition, ask: Ask, survey: Iterable[tuple[Node, str, b
         room = node.capacity if why == explain.TOO_SMALL else node.free
         found.append(NearMiss(node.id, why, explain.lack(partition, room, ask.shape.amounts)))
     return tuple(found)
-
-
-__all__ = ["Chain", "LimitLevel", "NearMiss", "QueueLevel", "chain", "waiting_reason"]

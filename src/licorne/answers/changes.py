@@ -354,30 +354,3 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 
 def _grown(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
     return _sum(old, {name: max(amount, old.get(name, 0)) for name, amount in new.items()})
-
-
-__all__ = [
-    "BiggerNode",
-    "Change",
-    "Counted",
-    "End",
-    "FewerMembers",
-    "LessAsked",
-    "LimitMax",
-    "MaxApplications",
-    "MoreMembers",
-    "MoreNodes",
-    "NoTaint",
-    "OtherQueue",
-    "OwnNode",
-    "Priority",
-    "QueueMax",
-    "Running",
-    "Schedulable",
-    "Tolerates",
-    "Unconstrained",
-    "all_merged",
-    "amounts",
-    "text",
-    "with_amounts",
-]

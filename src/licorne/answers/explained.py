@@ -103,6 +103,3 @@ def _restored(source: SchedulerAPI | str | Path, config: str | None, at_ns: int 
 
 def _named(source: SchedulerAPI | str | Path) -> str:
     return "a scheduler" if isinstance(source, SchedulerAPI) else str(source)
-
-
-__all__ = ["explain", "shares"]

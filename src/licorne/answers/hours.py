@@ -111,6 +111,3 @@ def _used(partition: Partition) -> list[tuple[Owner, int]]:
                     amounts = tracker.used.named(partition.types)
                     found += (((partition.name, kind, name, type_), used) for type_, used in amounts.items())
     return found
-
-
-__all__ = ["hours"]

@@ -64,6 +64,3 @@ def _pods(partition: Partition) -> Iterator[Pod]:
             name = pod_name(item)
             named = f"pod {name}" if name else f"allocation {item.key}"
             yield Pod(named, app.queue.path, app.user, dict(item.shape.resource))
-
-
-__all__ = ["partitions_of_recording", "running_partitions"]

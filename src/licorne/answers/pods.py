@@ -22,6 +22,3 @@ def pod_name(item: Ask) -> str:
     """Return NAMESPACE/NAME of the pod; empty if no pod is known."""
     names = pod_names(item)
     return names[-1] if names else ""
-
-
-__all__ = ["POD_NAME", "POD_NAMESPACE", "pod_name", "pod_names"]

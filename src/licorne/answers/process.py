@@ -102,6 +102,3 @@ async def run_module(command: Sequence[str], text: bytes, limit_s: float) -> tup
             process.kill()
             await process.wait()
     return status, out, said.decode(errors="replace").strip()
-
-
-__all__ = ["Question", "UnansweredError", "answer_to", "ask", "run_module"]

@@ -393,6 +393,3 @@ def _size(change: Change) -> int:
             return change.count
         case _:
             return 1
-
-
-__all__ = ["Proposal", "Proposals", "propose"]

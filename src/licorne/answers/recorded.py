@@ -97,6 +97,3 @@ def as_restored(replay: Replay, outputs: Outputs, now_ns: int) -> Restored:
         notes.append(Note("assumed", "predicates of the resource manager allow everything from here on"))
     text = replay.api.cluster.managers[rm_id].configuration.text
     return Restored(replay.api, rm_id, now_ns, text, tuple(notes), outputs)
-
-
-__all__ = ["NothingRecordedError", "as_restored", "restore_moment", "with_hours"]

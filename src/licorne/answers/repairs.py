@@ -554,20 +554,3 @@ def _take(missing: dict[str, int], alloc: Ask) -> None:
             missing[name] -= amount
             if missing[name] <= 0:
                 del missing[name]
-
-
-__all__ = [
-    "SIZE_MAX",
-    "Kind",
-    "Obstacle",
-    "Order",
-    "Present",
-    "above_all",
-    "is_alone",
-    "obstacles",
-    "openings",
-    "other_queues",
-    "own_node",
-    "repairs",
-    "running",
-]

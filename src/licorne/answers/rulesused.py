@@ -56,6 +56,3 @@ def _position(app: Submitted, placer: Placer, tree: StaticTree) -> int:
         return 0
     steps = placer.place(PlacementRequest("", app.queue, user, groups, app.tags, forced), tree).steps
     return next((step.index for step in steps if step.verdict is Verdict.PLACED), 0)
-
-
-__all__ = ["Submitted", "asked_path", "rules_used"]

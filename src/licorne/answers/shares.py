@@ -375,20 +375,3 @@ def _apportioned(total: int, weights: Mapping[str, int]) -> dict[str, int]:
     for name in order[:left]:
         parts[name] += 1
     return parts
-
-
-__all__ = [
-    "UNGUARANTEED",
-    "Borrower",
-    "Hours",
-    "HoursUsed",
-    "Loan",
-    "LoanSum",
-    "PartitionShares",
-    "PersonLimit",
-    "PersonShare",
-    "QueueShare",
-    "Shares",
-    "loans",
-    "shares",
-]

@@ -108,6 +108,3 @@ def recorded_timeline(
             found.cut = f"repeating the recording took too long, so all after {written(at_ns)} is missing"
             break
     return found
-
-
-__all__ = ["Sample", "Share", "Timeline", "recorded_timeline", "shares_of"]

@@ -408,6 +408,3 @@ def _groups(found: list[_Member], home: Home) -> tuple[Group, ...]:
             )
         )
     return tuple(sorted(groups, key=lambda group: (-group.asks, group.summary)))
-
-
-__all__ = ["Answer", "ApplicationAnswer", "AskAnswer", "Group", "Overview", "why"]

@@ -35,6 +35,3 @@ def partitions_of_workload(workload: Workload) -> dict[str, RunningPartition]:
     queues = Counter(asked_path(app.queue) for app in applications.values() if app.queue)
     submitted = [Submitted(app.queue, app.user, app.groups, app.tags or {}) for app in applications.values()]
     return {PARTITION: RunningPartition(dict(capacity), tuple(pods), dict(queues), partial(rules_used, submitted))}
-
-
-__all__ = ["partitions_of_workload"]

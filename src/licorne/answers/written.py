@@ -104,6 +104,3 @@ def _yaml(partition: str, path: str, own: dict[str, Any]) -> str:
     found = {"partitions": [{"name": partition, "queues": [inner]}]}
     text: str = yaml.safe_dump(found, sort_keys=False, default_flow_style=False, width=1000, allow_unicode=True)
     return text
-
-
-__all__ = ["Written", "who", "written"]

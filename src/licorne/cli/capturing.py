@@ -88,6 +88,3 @@ def _reporting(bar: Bar | None, length_s: float | None) -> Callable[[Progress], 
             bar(int(progress.seconds), int(length_s or 0))
 
     return report
-
-
-__all__ = ["capture_workload"]

@@ -87,6 +87,3 @@ def _run(
 ) -> Result:
     with refusals(), progress_bar(f"simulating, {label}") as progress:
         return simulate(workload, config=text, settings=settings, observers=observers, pods=False, progress=progress)
-
-
-__all__ = ["compare"]

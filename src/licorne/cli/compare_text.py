@@ -88,6 +88,3 @@ def _refused(title: str, rows: list[RejectedQueue]) -> Sheet:
         sheet.add(row.queue, f"{row.applications:,}", row.example)
     sheet.more(len(rows) - SHOWN, "queue")
     return sheet
-
-
-__all__ = ["show"]

@@ -30,7 +30,7 @@ from licorne.state.recording.folder import is_recording
 from licorne.state.source import WORKLOADS, is_url
 from licorne.workload.finished import written
 from licorne.workload.reading import TABLES, is_scenario, load_workload
-from licorne.workload.scenarios.reading import is_scenario_text
+from licorne.workload.scenarios.scenario import is_scenario_text
 from licorne.workload.traces.batch import JobsAs, batch_workload
 from licorne.workload.traces.columns import read_mapping
 from licorne.workload.traces.gpu_csv import gpu_workload, read_gpu_csv
@@ -210,6 +210,3 @@ def _write(workload: Workload, output: Path | None, names: Names | None) -> list
     with written(output) as stream:
         asks = write_workload(workload, stream, names)
     return [f"{output}: {counted(asks, 'ask')}", *(f"note: {note}" for note in workload.notes)]
-
-
-__all__ = ["convert"]

@@ -81,6 +81,3 @@ def reachable(address: str) -> str:
     """Return the address by which a client on the same machine reaches a service that listens on `address`."""
     host, colon, port = address.rpartition(":")
     return f"{_EVERYWHERE.get(host, host)}{colon}{port}"
-
-
-__all__ = ["Demo", "reachable"]

@@ -146,6 +146,3 @@ def kube(
     }
     rest, record = rest_options or RestOptions(), record_options or RecordOptions()
     return run(given, rest, record, log_format, print_config=print_config, as_json=json)
-
-
-__all__ = ["kube"]

@@ -36,6 +36,3 @@ def mcp(
 
     server(source, token_file, tls_ca).run()
     return Status.DONE
-
-
-__all__ = ["mcp"]

@@ -103,6 +103,3 @@ async def _answer(command: Sequence[str], text: str, done: Sequence[int]) -> dic
         raise ToolError(said or f"the command ended with {status}")
     found: dict[str, Any] = json.loads(out)
     return found
-
-
-__all__ = ["server"]

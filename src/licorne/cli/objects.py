@@ -89,6 +89,3 @@ def _yaml(path: Path, data: bytes) -> Iterator[Any]:
         raise CommandError(str(error.problems[0]), Status.FILE) from None
     except UnicodeDecodeError as error:
         raise CommandError(f"{path}: not YAML: {error}", Status.FILE) from None
-
-
-__all__ = ["objects_workload"]

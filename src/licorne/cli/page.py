@@ -66,6 +66,3 @@ def page(
     with contextlib.suppress(KeyboardInterrupt):
         serve_pages(opened, port, lambda address: say(f"The page of {source}: http://{address}/", "Ctrl-C ends it."))
     return Status.DONE
-
-
-__all__ = ["page"]

@@ -31,6 +31,3 @@ def refusals() -> Iterator[None]:
         raise UsageError(str(error)) from None
     except (PolicyError, RegistrationError, WorkloadError) as error:
         raise CommandError(str(error)) from None
-
-
-__all__ = ["refusals"]

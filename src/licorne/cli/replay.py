@@ -141,6 +141,3 @@ def _lines(folder: Path, answer: Repeated) -> list[str]:
         *([found.remark] if found.remark else []),
         f"repeated in {answer.seconds:.1f} s, {found.allocations / max(answer.seconds, 1e-3):,.0f} allocations/s",
     ]
-
-
-__all__ = ["replay"]

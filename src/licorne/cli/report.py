@@ -42,6 +42,3 @@ def report(*folder: Path, output: Annotated[Path, OUTPUT]) -> int:
         raise CommandError(str(error), Status.FILE) from None
     say(output / PAGE)
     return Status.DONE
-
-
-__all__ = ["report"]

@@ -12,9 +12,8 @@ from licorne.cli.sheets import output, print_plainly
 from licorne.cli.statuses import Status
 from licorne.workload.quantities import amount, duration
 from licorne.workload.scenarios.document import schema as scenario_schema
-from licorne.workload.scenarios.faults import ScenarioError
 from licorne.workload.scenarios.outline import Outline
-from licorne.workload.scenarios.scenario import Scenario
+from licorne.workload.scenarios.scenario import Scenario, ScenarioError
 from licorne.workload.workload import ASKS_MAX, WorkloadError
 
 

@@ -133,6 +133,3 @@ async def _until(ended: asyncio.Event, service: Service, changes: Changes, demo:
         alive.cancel()
     if watching.done() and not watching.cancelled() and (error := watching.exception()) is not None:
         raise error
-
-
-__all__ = ["run"]

@@ -41,6 +41,3 @@ def serve_pages(opened: Opened, port: int, told: Callable[[str], object]) -> Non
 def _failed(path: str, error: Exception) -> None:
     """Tell of a failure of a page, which is a bug."""
     say(f"{path}:", *"".join(traceback.format_exception(error)).splitlines(), to=sys.stderr)
-
-
-__all__ = ["serve_pages"]

@@ -89,7 +89,7 @@ def simulate(
     config
         Queue configuration instead of the workload's own, or a ConfigMap that holds one; -: standard input.
     decisions
-        Write a line for each allocation, ask<TAB>node, in the order of decision; for a script its trace.
+        Write a line for each allocation, ask<TAB>node, in the order of decision.
     pods
         Write a row for each pod: when it arrived, started and ended, where, and what became of it. The ending of the
         name is the form: .csv, .jsonl (JSON lines) or .parquet.
@@ -224,7 +224,7 @@ def _load_policies(names: Sequence[str], limit_s: float, record: Path | None) ->
         loaded = load_policies(names, limit_s)
     except PolicyError as error:
         raise CommandError(str(error)) from None
-    if record is not None and any(each.gives_orders for each in loaded):
+    if record is not None and loaded:
         raise UsageError(
             "--record is not for --policy: orders are no inputs of the scheduler, so they cannot be replayed"
         )

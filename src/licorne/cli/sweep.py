@@ -185,6 +185,3 @@ def _say(found: list[Job], *, retry: bool) -> int:
         say(f"{'run ' if runs else 'done'}  {job.point.name}")
     say(f"{missing:,} of {counted(len(found), 'point')} would run")
     return Status.DONE
-
-
-__all__ = ["sweep"]

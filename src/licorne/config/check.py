@@ -12,7 +12,7 @@ from licorne.config.build import build
 from licorne.config.lint import lint
 from licorne.config.lint_cluster import RunningPartition, lint_cluster
 from licorne.config.model import Configuration
-from licorne.config.nodes import MAX_DEPTH, compose
+from licorne.config.nodes import MAX_DEPTH, YamlNode, compose
 from licorne.config.places import named_places
 from licorne.config.problems import ConfigError, Notes, Report, Spot
 from licorne.config.raw import RawConfig, RawQueue, plain
@@ -56,18 +56,18 @@ def load(text: str, *, file: str = "<config>", simulated: bool = False) -> Confi
     raise ConfigError(notes.report().faults)
 
 
-def as_data(text: str) -> dict[str, Any]:
+def as_data(text: str, *, root: YamlNode | None = None) -> dict[str, Any]:
     """Return a configuration as plain data; dumped as YAML, it is loaded as the same configuration.
 
     Each value has the type that its key requires: `010` is 8 as a number of applications, and stays `010` as a
-    quantity. Aliases and merge keys are written out.
+    quantity. Aliases and merge keys are written out. `root`: the configuration as a node, in place of the text.
 
     Raises:
         ConfigError: the text cannot be read.
     """
     notes = Notes("<config>")
     try:
-        config = read(compose(text, notes), notes)
+        config = read(compose(text, notes) if root is None else root, notes)
         if not notes.fault_count:
             return dict(plain(config))
     except RecursionError:
@@ -86,16 +86,18 @@ def examine(
     file: str = "<config>",
     running: Mapping[str, RunningPartition] | None = None,
     simulated: bool = False,
+    root: YamlNode | None = None,
 ) -> tuple[Report, Configuration | None]:
     """Return the problems, and the configuration or None if the text is refused. Never raises.
 
     It reads the text once, for callers that would otherwise call both `check` and `load`. `running`: the
-    partitions of a cluster by name, with which the configuration is compared. `simulated`: as for `load`.
+    partitions of a cluster by name, with which the configuration is compared. `simulated`: as for `load`. `root`: the
+    configuration as a node of a larger document, in place of the text; the problems have their places there.
     """
     notes = Notes(file)
     configuration: Configuration | None = None
     try:
-        found = _read(text, notes, simulated=simulated)
+        found = _read(text, notes, simulated=simulated, root=root)
         if found is not None:
             config, roots, quantities = found
             if not notes.fault_count:
@@ -109,14 +111,14 @@ def examine(
     return report, None if report.faults else configuration
 
 
-def _read(text: str, notes: Notes, *, simulated: bool) -> _Read | None:
-    config = read(compose(text, notes), notes)
+def _read(text: str, notes: Notes, *, simulated: bool, root: YamlNode | None = None) -> _Read | None:
+    config = read(compose(text, notes) if root is None else root, notes)
     if config is None:
         return None
     quantities = Quantities(notes)
     roots = check_config(config, quantities, notes)
-    for root in roots.values():
-        check_simulated(root, notes, simulated=simulated)
+    for each in roots.values():
+        check_simulated(each, notes, simulated=simulated)
     notes.place = named_places(config, roots)
     return config, roots, quantities
 

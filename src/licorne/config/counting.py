@@ -36,6 +36,3 @@ def fault_of_count(configuration: Configuration, most: int, file: str) -> Proble
     count = count_queues(configuration)
     message = f"has {count} queues, and at most {most} are allowed"
     return Problem(file, 1, 1, "", "", "queues-too-many", message) if count > most else None
-
-
-__all__ = ["count_queues", "fault_of_count", "load_counted"]

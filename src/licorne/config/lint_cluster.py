@@ -260,6 +260,3 @@ def _fixed_path(rule: RawRule) -> str:
     if rule.parent is not None:
         return f"{_fixed_path(rule.parent)}.{value}"
     return value if value.split(".")[0] == ROOT else f"{ROOT}.{value}"
-
-
-__all__ = ["Pod", "RunningPartition", "lint_cluster"]

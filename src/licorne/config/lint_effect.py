@@ -102,6 +102,3 @@ def _property(queue: RawQueue, key: str) -> bool:
 
 def _creates(rule: RawRule) -> bool:
     return bool(rule.create) or (rule.parent is not None and _creates(rule.parent))
-
-
-__all__ = ["lint_effect"]

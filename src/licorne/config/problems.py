@@ -1,8 +1,8 @@
 """Problems of a configuration: each has its place, the value there, and the rule that is broken.
 
 A fault refuses the configuration, a warning does not; they do not differ otherwise, so they are one type.
-Rules have stable identifiers because people search for them and suppress them; `licorne.config.rules` lists
-every one with its meaning, and no problem can be noted under another name.
+Rules have stable identifiers because people search for them and suppress them; `licorne.config.rules` lists them,
+and no problem can be noted under another name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from licorne.config.rules import RULES
+from licorne.config.rules import FAULT_RULES, WARNING_RULES
 
 MAX_PROBLEMS: Final = 1000
 NO_PARTITION: Final = "config-empty"
@@ -33,7 +33,7 @@ class Problem(msgspec.Struct, frozen=True):
 
     `line` and `column` count from 1. `path` names the place within the document, such as
     `partitions[0].queues[1].limits[0]`, and is empty for the document itself. `value` is the faulty text, cut
-    if it is long; `rule` is the identifier in the table of rules. `place` is the path with the name of the queue, such
+    if it is long; `rule` is the name of the rule. `place` is the path with the name of the queue, such
     as `root.dept3: limits[0]`.
     """
 
@@ -101,12 +101,12 @@ class Notes:
 
     def fault(self, rule: str, spot: Spot, message: str) -> None:
         """Note a problem for which the configuration is refused."""
-        assert RULES[rule].fault, rule
+        assert rule in FAULT_RULES, rule
         self._note(self._faults, rule, spot, message)
 
     def warn(self, rule: str, spot: Spot, message: str) -> None:
         """Note something legal that is surely not meant, or means something else in the original."""
-        assert not RULES[rule].fault, rule
+        assert rule in WARNING_RULES, rule
         self._note(self._warnings, rule, spot, message)
 
     @property

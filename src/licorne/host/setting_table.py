@@ -11,8 +11,6 @@ option of its own, or is given by `--setting KEY=VALUE`.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from licorne.core.base import setting_kinds as kinds
 from licorne.core.base import setting_table
 from licorne.core.base.setting_kinds import ValueType
@@ -27,8 +25,6 @@ REST_ADDRESS = "127.0.0.1:9080"
 
 DISABLE_RESERVATION = "DISABLE_RESERVATION"
 """The one environment variable of yunikorn-core that is read; true means `reservation.enabled: false`."""
-
-_FILE = ValueType("path", kinds.PATH.rule, lambda text: Path(text) if text else None)
 
 _FOLDER = ValueType("folder", kinds.PATH.rule, str)
 
@@ -51,11 +47,10 @@ SETTINGS: tuple[Setting, ...] = (
     _own("policy-group", kinds.NAMED_FILES, "NAME=FILE: the queue configuration of this policy group; it is watched."),
     _own(
         "group-resolver",
-        kinds.choice("config", "none", "os", "table"),
-        "Where a user's groups come from if no message says: config (as the queue configuration has it), none, os, table.",
+        kinds.choice("config", "none", "os"),
+        "Where a user's groups come from if no message says: config (as the queue configuration has it), none, os.",
         "config",
     ),
-    _own("group-table", _FILE, "File with a line `user: [group, ...]` for each user; it is watched."),
     _own(
         "rm-timeout", kinds.SECONDS, "How long to wait for a resource manager whose connection is lost.", 60, "at once"
     ),

@@ -11,7 +11,7 @@ resource manager, `jobs` holds jobs back in a strict order; `registration` regis
 `runner` is the clock, and `collector` keeps garbage collection out of the way. `gauges`, `use`, `pods`, `times`, `series`,
 `gangs`, `evictions`, `refusals`, `unplaced` and `reasons` are the observations, `observer` what a program may watch, `configuration`
 and `report` the result, `comparison` two of them side by side, `verification` a second run, `swf_log` the outcome as a log of a
-batch system, `script` the trace that is compared with recordings. `policies` lets users decide in place of the scheduler.
+batch system. `policies` lets users decide in place of the scheduler.
 
 Nothing here decides where a pod runs: that is the core's task, and it is the same core as in a live cluster.
 """

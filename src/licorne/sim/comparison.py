@@ -128,6 +128,3 @@ def _evicted(rows: Iterable[Evictions]) -> Counter[str]:
 def _only(some: Iterable[RejectedQueue], others: Iterable[RejectedQueue]) -> list[RejectedQueue]:
     known = {each.queue for each in others}
     return [each for each in some if each.queue not in known]
-
-
-__all__ = ["Comparison", "QueueChange", "QueueFigures", "Totals", "compare"]

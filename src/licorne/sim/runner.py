@@ -38,7 +38,6 @@ from licorne.sim.pods import PodRecord
 from licorne.sim.policies.loading import Given, load_policies
 from licorne.sim.policies.watch import POLICY_TIMEOUT_S, watch_calls
 from licorne.sim.report import Result, summarise
-from licorne.sim.script import ScriptTrace
 from licorne.sim.series import Series, SeriesRow, rows_now
 from licorne.sim.simulation import SimulatedCluster
 from licorne.sim.unplaced import unplaced
@@ -131,7 +130,7 @@ class Simulation:
                 if until_s is not None
                 else f"since_s: {since_s}"
             )
-        if input_log is not None and any(each.gives_orders for each in loaded):
+        if input_log is not None and loaded:
             raise ValueError(
                 "orders of policies are no inputs of the scheduler, so a recording of them cannot be replayed"
             )
@@ -155,28 +154,16 @@ class Simulation:
                 watch=self._watch,
             )
         self._decisions = Decisions()
-        self._script = ScriptTrace(self._write_line, self._cluster.partition) if workload.mode is Mode.SCRIPT else None
-        self._stream: IO[str] | None = None
         sampled = (Series(to_ns(every_s), self._series.append),) if every_s is not None else ()
-        own = (
-            self._decisions,
-            *((self._script,) if self._script is not None else ()),
-            *((self._kept,) if pods else ()),
-        )
+        own = (self._decisions, *((self._kept,) if pods else ()))
         self._cluster.watch((*own, *sampled, *observers))
         self._clock = None if still else _Clock(self._cluster, workload.lines)
         self._result: Result | None = None
         self._real_s = time.perf_counter() - started
 
     def write_decisions(self, stream: IO[str]) -> None:
-        """Write the decision lines, or for a script its trace, to a stream from now on."""
-        self._stream = stream
-        if self._script is None:
-            self._decisions.stream = stream
-
-    def _write_line(self, line: str) -> None:
-        if self._stream is not None:
-            self._stream.write(line + "\n")
+        """Write the decision lines to a stream from now on."""
+        self._decisions.stream = stream
 
     # -- driving ---------------------------------------------------------------------------------------------------
 
@@ -219,8 +206,8 @@ class Simulation:
             self._cluster.begin()
             if self._clock is not None:
                 self._clock.run(progress, until_ns)
-            elif self._script is not None:
-                _run_script(self._cluster, list(self._workload.lines), self._script, progress)
+            elif self._workload.mode is Mode.SCRIPT:
+                _run_script(self._cluster, list(self._workload.lines), progress)
             else:
                 _run_batch(self._cluster, list(self._workload.lines), progress)
         self._real_s += time.perf_counter() - started
@@ -279,9 +266,9 @@ def simulate(
     Each of `observers` hears what happens (`licorne.sim.Observer`); what one of them raises ends the simulation. Figures over
     time and times of pods are for the part of the virtual time from `since_s` and up to `until_s`, in seconds (None: the end).
     With `pods` the result has a record of each pod, and with `every_s` the use of queues every so many seconds of virtual time
-    (`series`). `decisions` is a file for the decision lines, or for a script its trace.
-    `input_log` is told of all inputs of the scheduler, as a `licorne.state.recording.Recorder` is. Not with policies that give
-    orders: these are no inputs, so what was recorded could not be replayed.
+    (`series`). `decisions` is a file for the decision lines.
+    `input_log` is told of all inputs of the scheduler, as a `licorne.state.recording.Recorder` is. Not with policies:
+    their orders are no inputs, so what was recorded could not be replayed.
 
     `policies` (`licorne.Policy`: classes, their names as for `licorne simulate --policy`, or objects) decide in place of the
     scheduler what they have methods for. A single call of one, loading its code and making its object that takes longer than
@@ -294,7 +281,7 @@ def simulate(
         OSError: a file cannot be read, or `decisions` not be written.
         RegistrationError: `config` is not usable; the text has its faults, each with line and column.
         SettingsError: one of `settings` is not usable.
-        ValueError: `since_s` is negative, or not before `until_s`; `every_s` is not above 0; `input_log` with policies that give orders.
+        ValueError: `since_s` is negative, or not before `until_s`; `every_s` is not above 0; `input_log` with policies.
         PolicyError: a policy cannot be used, or calls cannot be watched here: they can be in the main thread only.
     And later:
         PolicyError: a policy raised, answered nonsense or took too long; the text names it, the call and what was expected.
@@ -339,18 +326,14 @@ def _run_batch(simulation: SimulatedCluster, lines: Sequence[Line], progress: Pr
     simulation.observe()
 
 
-def _run_script(
-    simulation: SimulatedCluster, lines: Sequence[Line], trace: ScriptTrace, progress: Progress | None
-) -> None:
+def _run_script(simulation: SimulatedCluster, lines: Sequence[Line], progress: Progress | None) -> None:
     """Run version 2 without times: process each line completely before the next."""
     for number, line in enumerate(lines):
         if type(line) is Run:
             while simulation.decide():
                 pass
-            trace.sums()
         elif type(line) is Reload:
-            if simulation.reload(line.yaml, simulation.workload.place(number)) is not None:
-                trace.refused()
+            simulation.reload(line.yaml, simulation.workload.place(number))
         else:
             simulation.hand_in((line,), number)
         if progress is not None and number % _BATCH == 0:

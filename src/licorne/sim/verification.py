@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import zip_longest
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,42 +48,25 @@ def repeat(run: Run, decisions: Path) -> str:
     Raises:
         PolicyError: a policy went wrong there, or the process has ended.
     """
-    context = get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_simulate, args=(theirs, run, decisions))
-    with _other_hashes():
-        process.start()
-    theirs.close()
-    try:
-        digest, fault = ours.recv()
-    except EOFError:
-        process.join()
-        raise PolicyError(f"the second run has ended with status {process.exitcode}") from None
-    finally:
-        ours.close()
-    process.join()
-    if fault:
-        raise PolicyError(f"in the second run: {fault}")
-    return str(digest)
+    with _other_hashes(), ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            return pool.submit(_digest, run, decisions).result()
+        except BrokenProcessPool:
+            raise PolicyError("the second run has ended without a result") from None
+        except (ValueError, OSError) as error:
+            raise PolicyError(f"in the second run: {error}") from None
 
 
-def _simulate(answers: Connection, run: Run, decisions: Path) -> None:
-    try:
-        result = simulate(
-            run.workload,
-            config=run.config,
-            settings=run.settings,
-            policies=run.policies,
-            policy_timeout_s=run.policy_timeout_s,
-            pods=False,
-            decisions=decisions,
-        )
-    except (ValueError, OSError) as error:
-        answers.send(("", str(error)))
-    else:
-        answers.send((result.digest, ""))
-    finally:
-        answers.close()
+def _digest(run: Run, decisions: Path) -> str:
+    return simulate(
+        run.workload,
+        config=run.config,
+        settings=run.settings,
+        policies=run.policies,
+        policy_timeout_s=run.policy_timeout_s,
+        pods=False,
+        decisions=decisions,
+    ).digest
 
 
 @contextmanager

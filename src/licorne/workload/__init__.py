@@ -7,13 +7,14 @@
     ScenarioError           what `licorne.Scenario` raises
 
 Modules: `lines` defines the lines of a workload file, with `devices` and `device_models`; `workload` reads and checks such
-files; `reading` reads whatever can be simulated. `joborders` are the orders of a strict queue, `quantities`, `escaping` and
-`yaml_files` what files of people need, `measure` seconds and percentiles. `row_tables` hands rows to programs as tables,
+files; `reading` reads whatever can be simulated. `joborders` are the orders of a strict queue, `quantities` and `escaping` what
+files of people need, `measure` seconds and percentiles. `row_tables` hands rows to programs as tables,
 `row_files` writes them as files, `finished` gives a file its name when it is complete.
 
 scenarios/      makes lines from a description in YAML and a seed
 traces/         turns what others have recorded into the same lines
 capture/        a workload from a running YuniKorn or licorne
+yaml_files/     reads the YAML files that people write, and says what is wrong with them
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from licorne._lazy import lazy_names
 if TYPE_CHECKING:
     from licorne.workload.reading import load_workload
     from licorne.workload.row_tables import Table
-    from licorne.workload.scenarios.faults import ScenarioError
     from licorne.workload.scenarios.outline import ClassOutline, Outline
+    from licorne.workload.scenarios.scenario import ScenarioError
     from licorne.workload.workload import Workload, WorkloadError
 
 __all__ = ["ClassOutline", "Outline", "ScenarioError", "Table", "Workload", "WorkloadError", "load_workload"]
@@ -34,7 +35,7 @@ __all__ = ["ClassOutline", "Outline", "ScenarioError", "Table", "Workload", "Wor
 _WHERE = {
     "ClassOutline": "licorne.workload.scenarios.outline",
     "Outline": "licorne.workload.scenarios.outline",
-    "ScenarioError": "licorne.workload.scenarios.faults",
+    "ScenarioError": "licorne.workload.scenarios.scenario",
     "Table": "licorne.workload.row_tables",
     "Workload": "licorne.workload.workload",
     "WorkloadError": "licorne.workload.workload",

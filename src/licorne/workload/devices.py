@@ -17,38 +17,12 @@ import msgspec
 from msgspec.structs import replace
 
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG, DEVICE_POLICY_ATTRIBUTE, DEVICES_ATTRIBUTE
-from licorne.core.nodes.devices import (
-    CHOICES,
-    NO_DEMAND,
-    WHOLE,
-    Demand,
-    DeviceChoice,
-    HostChoice,
-    first,
-    least_left,
-    most_left,
-    untouched,
-)
+from licorne.core.nodes.devices import CHOICES, WHOLE, Demand, HostChoice
 from licorne.workload.lines import App, Ask, DevicePolicy, Node, NodeUpdate
 from licorne.workload.workload import Mode, Workload, WorkloadError
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
-
-__all__ = [
-    "CHOICES",
-    "NO_DEMAND",
-    "WHOLE",
-    "Demand",
-    "DeviceChoice",
-    "Devices",
-    "HostChoice",
-    "devices_of",
-    "first",
-    "least_left",
-    "most_left",
-    "untouched",
-]
 
 
 class Devices:

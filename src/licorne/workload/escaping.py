@@ -1,4 +1,4 @@
-r"""Escape names in formats that separate fields by tabs and line ends: decision lines and the traces of scripts.
+r"""Escape names in formats that separate fields by tabs and line ends: decision lines, and the traces that tests compare.
 
 A backslash is written `\\`, a tab `\t`, a line feed `\n`, a carriage return `\r`; everything else stands for itself. So a
 name takes one field of one line, ordinary names are unchanged, and two different lists of decisions never give the same

@@ -56,6 +56,3 @@ def opened(part: Path, path: Path, mode: int = 0o666) -> IO[bytes]:
     except OSError as error:
         error.filename = str(path)  # the name that the user knows
         raise
-
-
-__all__ = ["finished_file", "opened", "written"]

@@ -206,8 +206,7 @@ class Run(Line, tag="run"):
     """Decide until nothing more is possible."""
 
 
-Version1 = Meta | Config | Node | App | Ask
-Version2 = (
+AnyLine = (
     Meta | Config | Reload | Node | NodeUpdate | NodeDrain | NodeUndrain | NodeRemove | App | ReleaseApp | Ask
     | Foreign | Release | Run
 )  # fmt: skip

@@ -36,16 +36,16 @@ from licorne._wording import counted
 from licorne.state.recording import Names
 from licorne.workload.lines import (
     STYLES,
+    AnyLine,
     App,
     Ask,
     Config,
     DevicePolicy,
     Line,
     Meta,
+    Node,
     Reload,
     Run,
-    Version1,
-    Version2,
     encode,
     to_ns,
 )
@@ -64,10 +64,19 @@ _MEANINGS = {
 }
 """What fields mean that are often given as something else; a message about a wrong type ends with it."""
 _NAMED = re.compile(r"(?:missing required|contains unknown) field `([^`]*)`")
-_VERSION_2_FIELDS: dict[type[Line], tuple[str, ...]] = {
-    Ask: ("at", "node", "duration_s", "requested_s", "max", "timeout_ms", "originator"),
-    App: ("at", "timeout_ms", "ph_timeout_ms", "ph_ask", "style", "gang", "atomic"),
-}
+_VERSION_2: dict[type[Line], tuple[tuple[str, object], ...]] = {
+    Meta: (("grace_s", 1), ("resubmit", True), ("notes", ()), ("devices", ""), ("replace", False)),
+    Config: (("at", None),),
+    Node: (("at", None), ("drain", False)),
+    App: (
+        ("at", None), ("timeout_ms", 0), ("ph_timeout_ms", 0), ("ph_ask", None), ("style", ""), ("gang", ()), ("atomic", False),
+    ),
+    Ask: (
+        ("at", None), ("node", ""), ("duration_s", None), ("requested_s", None), ("max", 1), ("timeout_ms", 0),
+        ("originator", False),
+    ),
+}  # fmt: skip
+"""The kinds of line of version 1, with the fields that only version 2 has and what they are where they are not given."""
 
 
 class WorkloadError(ValueError):
@@ -238,9 +247,7 @@ class _Reader:
         self.lines: list[Line] = []
         self.timed = False
         self.last_ns = 0
-        self.version_1 = msgspec.json.Decoder(Version1)
-        self.version_2 = msgspec.json.Decoder(Version2)
-        self.decode = self.version_2.decode
+        self.decode = msgspec.json.Decoder(AnyLine).decode
         self.names: dict[str, str] = {}
 
     def take(self, number: int, text: bytes) -> None:
@@ -258,10 +265,10 @@ class _Reader:
         except msgspec.MsgspecError as error:
             if not text.strip():
                 return
-            field, complaint = self.explain(str(error), text)
+            field, complaint = explain(str(error))
             if self.meta is None and complaint.startswith("not JSON"):
                 complaint += "; is this a workload, a file of JSON lines?"
-            raise self.fault(number, field, complaint) from None
+            raise self.fault(number, entry(field, text), complaint) from None
         except UnicodeDecodeError:
             raise self.fault(number, "", "is not UTF-8 text") from None
         if not _surely_unique(text):
@@ -315,17 +322,6 @@ class _Reader:
                 "--max-asks allows more",
             )
 
-    def explain(self, message: str, text: bytes) -> tuple[str, str]:
-        """Return field and complaint for a line that could not be decoded."""
-        field, complaint = explain(message)
-        if self.decode == self.version_1.decode and complaint.startswith("unknown kind"):
-            try:
-                self.version_2.decode(text)
-            except msgspec.MsgspecError:
-                return field, complaint
-            return field, complaint.replace("unknown kind of line", 'needs "version":2 in meta: kind')
-        return entry(field, text), complaint
-
     def head(self, number: int, line: Meta | Config) -> None:
         """Take a meta or config line, which precede all others and are not steps of the simulation."""
         if isinstance(line, Meta):
@@ -336,16 +332,8 @@ class _Reader:
             if line.version not in (1, 2):
                 raise self.fault(number, "version", f"{line.version} is unknown; versions 1 and 2 can be read")
             self.meta = line
-            if line.version == 1 and (line.grace_s != 1 or not line.resubmit):
-                raise self.fault(number, "grace_s" if line.resubmit else "resubmit", 'needs "version":2 in meta')
-            if line.version == 1 and line.notes:
-                raise self.fault(number, "notes", 'needs "version":2 in meta')
-            if line.version == 1 and line.devices:
-                raise self.fault(number, "devices", 'needs "version":2 in meta')
-            if line.version == 1 and line.replace:
-                raise self.fault(number, "replace", 'needs "version":2 in meta')
             if line.version == 1:
-                self.decode = self.version_1.decode
+                self.check_version_1(number, line)
             return
         if self.meta is None:
             raise self.fault(number, "t", 'the first line must be of kind "meta"')
@@ -353,32 +341,19 @@ class _Reader:
             raise self.fault(number, "t", 'there is a "config" line already; a change of it is a "reload"')
         if self.meta.version == 2 and self.lines:
             raise self.fault(number, "t", '"config" must stand before every other line but "meta"')
-        if self.meta.version == 1 and line.at is not None:
-            raise self.fault(number, "at", 'needs "version":2 in meta')
+        if self.meta.version == 1:
+            self.check_version_1(number, line)
         self.config = line
         self.config_number = number
         if line.at is not None:
             self.clock(number, line.at)
 
     def check_version_1(self, number: int, line: Line) -> None:
-        """Refuse fields that only version 2 has."""
-        if type(line) is Ask:
-            if (
-                line.at is None
-                and line.duration_s is None
-                and line.requested_s is None
-                and line.max == 1
-                and not (line.node or line.timeout_ms or line.originator)
-            ):
-                return
-        elif line.at is None and type(line) is not App and not getattr(line, "drain", False):
-            return
-        for name in _VERSION_2_FIELDS.get(type(line), ("at", "drain")):
-            value = getattr(line, name)
-            unset = (
-                (None,) if name in ("at", "duration_s", "requested_s") else (None, "", (), 1 if name == "max" else 0)
-            )
-            if value not in unset:
+        """Refuse what only version 2 has."""
+        if type(line) not in _VERSION_2:
+            raise self.fault(number, "t", 'needs "version":2 in meta')
+        for name, unset in _VERSION_2[type(line)]:
+            if getattr(line, name) != unset:
                 raise self.fault(number, name, 'needs "version":2 in meta')
 
     def clock(self, number: int, at: float) -> None:

@@ -20,12 +20,12 @@ import msgspec
 
 from licorne._bounded import DOCUMENT_BYTES, unpacked
 from licorne._files import file_bytes
+from licorne.core.nodes.devices import WHOLE, Demand
 from licorne.lab.papers.fragmentation import Shape, Typical, typical_shapes
 from licorne.lab.papers.node_orders import POLICIES
 from licorne.lab.papers.placements import Curve, Experiment, GpuNode, GpuPod, Shares
 from licorne.lab.papers.reproduction import Cell, DataFile, Part, Reproduced, data_file, digest_of, run_groups
 from licorne.sim.collector import quiet_collector
-from licorne.workload.devices import WHOLE, Demand
 from licorne.workload.traces.openb import NODES, gpu_milli
 from licorne.workload.traces.tables import rows
 from licorne.workload.workload import Progress, WorkloadError

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from licorne.workload.devices import Demand
+from licorne.core.nodes.devices import Demand
 
 TYPICAL = 0.95
 """The share of the pods that the typical shapes hold at least."""

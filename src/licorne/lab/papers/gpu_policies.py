@@ -19,6 +19,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 
+from licorne.core.nodes.devices import least_left
 from licorne.lab.papers.fragmentation import Fragmentation, Shape, typical_shapes
 from licorne.lab.papers.node_orders import (
     LeastFragmentation,
@@ -32,7 +33,6 @@ from licorne.lab.papers.node_orders import (
     sufficing,
 )
 from licorne.sim.policies import Node, PlannedPod, Pod, Policy
-from licorne.workload.devices import least_left
 
 SEED = 0
 """The seed of `Random` where none is given."""

@@ -14,8 +14,8 @@ from heapq import heappop, heappush
 from random import Random
 from typing import NamedTuple
 
+from licorne.core.nodes.devices import WHOLE, Demand, least_left, untouched
 from licorne.lab.papers.fragmentation import KNOWN_MAX, Fragmentation, Shape
-from licorne.workload.devices import WHOLE, Demand, least_left, untouched
 
 CPU_SCALE = 128_000
 """Thousandths of CPU by which policies scale amounts, whatever a node has."""

@@ -23,6 +23,7 @@ import msgspec
 
 from licorne.core.api import SchedulerAPI
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG, LABEL_PREFIX
+from licorne.core.nodes.devices import WHOLE
 from licorne.lab.papers.fragmentation import Fragmentation, Shape, Typical
 from licorne.lab.papers.node_orders import Chosen, Machine, node_order
 from licorne.si import messages, v19
@@ -32,7 +33,6 @@ from licorne.sim.policies.loading import Loaded
 from licorne.sim.policies.orders import Policies
 from licorne.sim.policies.watch import Watch
 from licorne.workload import lines
-from licorne.workload.devices import WHOLE
 from licorne.workload.escaping import decision_lines
 
 RM_ID = "experiment"

@@ -4,7 +4,7 @@
     Figures                 what it has collected
     write_report            write the figures of one or several simulations into a folder
 
-Modules, from the top down: `folder` writes the files of a report, `pngs` the pictures as PNG in a process of its own, `page`
+Modules, from the top down: `folder` writes the files of a report, `page`
 the HTML, with `sections`, which says what is shown; `plots` and `drawing` draw, `tables` has the rows that stand behind the
 pictures and in the files. `collector` collects while a simulation runs, in bounded memory: `grid` divides the time, `fairness`
 and `fragments` say what is computed from a state, `spreads` what from the times of pods. `figures` declares the result.

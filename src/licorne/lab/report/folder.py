@@ -21,7 +21,6 @@ from licorne._extras import require
 from licorne._files import file_bytes
 from licorne.lab.report import tables
 from licorne.lab.report.figures import FILE, VERSION, Figures, NeverPlaced, decode_figures
-from licorne.lab.report.pngs import pngs_beside
 from licorne.sim.collector import quiet_collector
 from licorne.workload.finished import finished_file
 from licorne.workload.row_files import row_file
@@ -71,18 +70,20 @@ def write_report(
     data = runs[0] if len(runs) == 1 else list(runs)
     _write(folder / FILE, msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n")
     made = made or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    with quiet_collector(), pngs_beside(folder):  # drawing makes many objects, and those of a simulation may be there
+    with quiet_collector():  # drawing makes many objects, and those of a simulation may be there
         _rows(folder, runs, never_placed or {})
-        text = _page(title or _title(runs), runs, made, progress)
+        text = _drawn(folder, title or _title(runs), runs, made, progress)
     _write(folder / PAGE, text.encode())
     return folder / PAGE
 
 
-def _page(title: str, runs: Sequence[Figures], made: str, progress: Progress | None) -> str:
-    from licorne.lab.report.page import page  # noqa: PLC0415  # matplotlib is loaded only where it is wanted
+def _drawn(folder: Path, title: str, runs: Sequence[Figures], made: str, progress: Progress | None) -> str:
+    """Write the pictures, and return the page."""
+    from licorne.lab.report.page import page, write_pictures  # noqa: PLC0415  # matplotlib is loaded only where it is wanted
     from licorne.lab.report.sections import sections  # noqa: PLC0415
 
     parts = list(sections(runs))
+    write_pictures(folder, parts, runs)
     number, done = sum(len(part.plots) for part in parts), 0
 
     def tell() -> None:
@@ -111,7 +112,7 @@ def read_report(folder: Path, label: str) -> list[tuple[Figures, list[NeverPlace
         found = decode_figures(data)
         text = file_bytes(folder / f"{NEVER_PLACED}.csv", DUMP_BYTES).decode()
         read = csv.DictReader(io.StringIO(text, newline=""))
-        rows = [msgspec.convert(row, tables.NeverPlacedRow, strict=False) for row in read]
+        rows = [(row.get("run"), msgspec.convert(row, NeverPlaced, strict=False)) for row in read]
     except OSError as error:
         raise ReportError(f"{folder}: no report: {error.strerror}; give a folder with a report") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, csv.Error) as error:
@@ -119,32 +120,29 @@ def read_report(folder: Path, label: str) -> list[tuple[Figures, list[NeverPlace
     return [
         (
             msgspec.structs.replace(each, label=label if len(found) == 1 else f"{label}: {each.label}"),
-            [NeverPlaced(*msgspec.structs.astuple(row)[1:]) for row in rows if row.run == each.label],
+            [row for run, row in rows if run == each.label],
         )
         for each in found
     ]
 
 
 def _rows(folder: Path, runs: Sequence[Figures], never_placed: Mapping[str, Sequence[NeverPlaced]]) -> None:
-    missing = (
-        row for each in runs for row in tables.never_placed(each.label, never_placed.get(each.label, each.never_placed))
-    )
-    _row_files(folder, "cluster", tables.ClusterRow, (row for each in runs for row in tables.cluster(each)))
-    _row_files(folder, "queues", tables.QueueRow, (row for each in runs for row in tables.queues(each)))
-    _row_files(folder, "over-time", tables.MomentRow, (row for each in runs for row in tables.moments(each)))
-    _row_files(folder, "nodes", tables.NodesRow, (row for each in runs for row in tables.nodes(each)))
-    _row_files(folder, "times", tables.TimesRow, (row for each in runs for row in tables.times(each)))
-    _row_files(folder, "guarantees", tables.ShortfallRow, (row for each in runs for row in tables.shortfalls(each)))
-    _row_files(folder, NEVER_PLACED, tables.NeverPlacedRow, missing)
-    if any(each.devices for each in runs):
-        _row_files(folder, "devices", tables.DevicesRow, (row for each in runs for row in tables.devices(each)))
+    for name, (columns, rows) in tables.FILES.items():
+        if name != "devices" or any(each.devices for each in runs):
+            _row_files(folder, name, columns, ((each.label, rows(each)) for each in runs))
+    missing = ((each.label, never_placed.get(each.label, each.never_placed)) for each in runs)
+    cells = ((label, map(msgspec.structs.astuple, rows)) for label, rows in missing)
+    _row_files(folder, NEVER_PLACED, tables.columns_of(NeverPlaced), cells)
 
 
-def _row_files(folder: Path, name: str, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct]) -> None:
-    with row_file(folder / f"{name}.csv", kind) as text, row_file(folder / f"{name}.parquet", kind) as columns:
-        for row in rows:
-            text.write(row)
-            columns.write(row)
+def _row_files(folder: Path, name: str, columns: tables.Columns, runs: Iterable[tuple[str, tables.Cells]]) -> None:
+    kind = msgspec.defstruct(name, [("run", str), *columns])
+    with row_file(folder / f"{name}.csv", kind) as text, row_file(folder / f"{name}.parquet", kind) as parquet:
+        for label, rows in runs:
+            for cells in rows:
+                row = kind(label, *cells)
+                text.write(row)
+                parquet.write(row)
 
 
 def _write(path: Path, data: bytes) -> None:

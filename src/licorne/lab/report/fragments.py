@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from licorne.core.nodes.devices import WHOLE, Demand
 from licorne.lab.papers.fragmentation import Fragmentation, Shape, typical_shapes
 from licorne.workload.device_models import accepted_models, model_of
-from licorne.workload.devices import WHOLE, Demand, Devices
+from licorne.workload.devices import Devices
 from licorne.workload.lines import Ask, Line
 
 if TYPE_CHECKING:

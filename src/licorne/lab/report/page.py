@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -13,6 +14,7 @@ from licorne._version import __version__
 from licorne.lab.report.drawing import DARK, LIGHT, Draw, colours, png, svg
 from licorne.lab.report.sections import Plot, Section
 from licorne.lab.report.tables import Table
+from licorne.workload.finished import finished_file
 
 if TYPE_CHECKING:
     from licorne.lab.report.figures import Figures
@@ -86,6 +88,9 @@ def _of(plot: Plot, runs: Sequence[Figures]) -> Draw:
     return lambda canvas: plot.draw(canvas, runs)
 
 
-def picture(plot: Plot, runs: Sequence[Figures]) -> bytes:
-    """Return a picture as PNG."""
-    return png(_of(plot, runs), plot.height_in)
+def write_pictures(folder: Path, parts: Sequence[Section], runs: Sequence[Figures]) -> None:
+    """Write each picture as PNG into a folder. Raises OSError: a file cannot be written."""
+    for part in parts:
+        for plot in part.plots:
+            with finished_file(folder / f"{plot.name}.png") as path:
+                path.write_bytes(png(_of(plot, runs), plot.height_in))

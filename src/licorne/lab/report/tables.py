@@ -2,189 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+from typing import Any, Final, NamedTuple, get_type_hints
 
 import msgspec
 
-from licorne.lab.report.figures import Figures, NeverPlaced, PodTimes, Values
+from licorne.lab.report.figures import (
+    Figures,
+    ModelOverTime,
+    QueueOverTime,
+    ResourceOverTime,
+    Shortfall,
+    Spread,
+    Values,
+)
 from licorne.workload.quantities import amount, duration
 
 ROWS_MAX = 25
 """Most rows of a table over time on the page: neighbouring bins are joined."""
+Columns = Sequence[tuple[str, Any]]
+"""The names and types of columns."""
+Cells = Iterable[tuple[Any, ...]]
+"""The values of rows, in the order of their columns."""
 
 
-class ClusterRow(msgspec.Struct, frozen=True):
-    """A resource of the cluster over a bin that begins at `time_s`."""
-
-    run: str
-    time_s: float
-    resource: str
-    capacity: float | None
-    used: float | None
-    pending: float | None
+def columns_of(kind: type[msgspec.Struct]) -> Columns:
+    """Return the columns of a class of figures: its fields, where a list over time becomes one value."""
+    return [(name, float | None if hint == Values else hint) for name, hint in get_type_hints(kind).items()]
 
 
-class QueueRow(msgspec.Struct, frozen=True):
-    """A resource of a queue and all below it over a bin that begins at `time_s`."""
-
-    run: str
-    time_s: float
-    queue: str
-    resource: str
-    used: float | None
-    pending: float | None
-    guaranteed: float | None
-    max: float | None
+def _over_time(figures: Figures, parts: Cells) -> Cells:
+    """Yield a row for each bin of each part: when it begins, and what the part has then, of a list over time the value."""
+    starts = [round(figures.start_s + index * figures.bin_s, 6) for index in range(figures.bins)]
+    for part in parts:
+        yield from zip(starts, *(each if isinstance(each, list) else repeat(each) for each in part), strict=False)
 
 
-class MomentRow(msgspec.Struct, frozen=True):
-    """What there is one number of, over a bin that begins at `time_s`; shares are fractions of 1."""
-
-    run: str
-    time_s: float
-    pending_asks: float | None
-    held_asks: float | None
-    evenness: float | None
-    fragmented_of_capacity: float | None
-    fragmented_of_idle: float | None
+def _fields(items: Iterable[msgspec.Struct]) -> Cells:
+    return map(msgspec.structs.astuple, items)
 
 
-class NodesRow(msgspec.Struct, frozen=True):
-    """How many nodes are used by more than `above` and up to `up_to` of them, over a bin; both 0: not at all."""
-
-    run: str
-    time_s: float
-    above: float
-    up_to: float
-    nodes: float | None
-
-
-class DevicesRow(msgspec.Struct, frozen=True):
-    """The devices of a model over a bin that begins at `time_s`; `used` in thousandths of a device."""
-
-    run: str
-    time_s: float
-    model: str
-    devices: float | None
-    untouched: float | None
-    partly: float | None
-    full: float | None
-    used: float | None
-
-
-class TimesRow(msgspec.Struct, frozen=True):
-    """Waiting, completion (seconds) and bounded slowdown of the pods of a queue, of a user, or of all (`by`)."""
-
-    run: str
-    by: str
-    name: str
-    what: str
-    pods: int
-    never_placed: int
-    not_completed: int
-    number: int
-    mean: float
-    p50: float
-    p95: float
-    p99: float
-    most: float
-
-
-class ShortfallRow(msgspec.Struct, frozen=True):
-    """How far a queue was below its guarantee of a resource while it had demand."""
-
-    run: str
-    queue: str
-    resource: str
-    guaranteed: int
-    demand_s: float
-    short_s: float
-    mean: float
-    most: int
-    lost: float
-
-
-class NeverPlacedRow(msgspec.Struct, frozen=True):
-    """An ask that was never placed, and why."""
-
-    run: str
-    key: str
-    application: str
-    queue: str
-    user: str
-    reason: str
-    pods: int
-
-
-def _starts(figures: Figures) -> list[float]:
-    return [round(figures.start_s + index * figures.bin_s, 6) for index in range(figures.bins)]
-
-
-def cluster(figures: Figures) -> Iterator[ClusterRow]:
-    """Yield the rows of the cluster."""
-    for row in figures.cluster:
-        for at_s, *values in zip(_starts(figures), row.capacity, row.used, row.pending, strict=True):
-            yield ClusterRow(figures.label, at_s, row.resource, *values)
-
-
-def queues(figures: Figures) -> Iterator[QueueRow]:
-    """Yield the rows of the queues."""
-    for row in figures.queues:
-        columns = zip(_starts(figures), row.used, row.pending, row.guaranteed, row.max, strict=True)
-        for at_s, *values in columns:
-            yield QueueRow(figures.label, at_s, row.queue, row.resource, *values)
-
-
-def moments(figures: Figures) -> Iterator[MomentRow]:
-    """Yield the rows of what there is one number of."""
+def _moments(figures: Figures) -> tuple[Values, ...]:
     nothing: Values = [None] * figures.bins
     found = figures.fragmentation
     shares = (nothing, nothing) if found is None else (found.of_capacity, found.of_idle)
-    columns = zip(_starts(figures), figures.pending_asks, figures.held_asks, figures.evenness, *shares, strict=True)
-    for at_s, *values in columns:
-        yield MomentRow(figures.label, at_s, *values)
+    return (figures.pending_asks, figures.held_asks, figures.evenness, *shares)
 
 
-def nodes(figures: Figures) -> Iterator[NodesRow]:
-    """Yield a row for each class of use, in steps of a tenth, and bin of time: how many nodes were used that much then."""
-    for index, values in enumerate(figures.nodes.classes):
-        for at_s, value in zip(_starts(figures), values, strict=True):
-            yield NodesRow(figures.label, at_s, max(index - 1, 0) / 10, index / 10, value)
-
-
-def devices(figures: Figures) -> Iterator[DevicesRow]:
-    """Yield the rows of devices by model."""
-    for row in figures.devices:
-        columns = zip(_starts(figures), row.devices, row.untouched, row.partly, row.full, row.used, strict=True)
-        for at_s, *values in columns:
-            yield DevicesRow(figures.label, at_s, row.model, *values)
-
-
-def times(figures: Figures) -> Iterator[TimesRow]:
-    """Yield the rows of the times of pods."""
-    groups: tuple[tuple[str, Sequence[PodTimes]], ...] = (
-        ("all", [figures.everything]),
-        ("queue", figures.by_queue),
-        ("user", figures.by_user),
-    )
+def _times(figures: Figures) -> Cells:
+    groups = (("all", [figures.everything]), ("queue", figures.by_queue), ("user", figures.by_user))
     for by, rows in groups:
         for row in rows:
             for what in ("waiting_s", "completion_s", "slowdown"):
-                spread = getattr(row, what)
-                found = (spread.number, spread.mean, spread.p50, spread.p95, spread.p99, spread.most)
                 counts = (row.pods, row.never_placed, row.not_completed)
-                yield TimesRow(figures.label, by, row.name, what, *counts, *found)
+                yield by, row.name, what, *counts, *msgspec.structs.astuple(getattr(row, what))[:-1]
 
 
-def shortfalls(figures: Figures) -> Iterator[ShortfallRow]:
-    """Yield the rows of guarantees."""
-    return (ShortfallRow(figures.label, *msgspec.structs.astuple(row)) for row in figures.shortfalls)
+_TIME: Final = ("time_s", float)
+_MOMENTS: Final = ("pending_asks", "held_asks", "evenness", "fragmented_of_capacity", "fragmented_of_idle")
+_WHOSE: Final = (("by", str), ("name", str), ("what", str))
+_COUNTS: Final = (("pods", int), ("never_placed", int), ("not_completed", int))
 
-
-def never_placed(label: str, rows: Iterable[NeverPlaced]) -> Iterator[NeverPlacedRow]:
-    """Yield the rows of asks that were never placed."""
-    return (NeverPlacedRow(label, *msgspec.structs.astuple(row)) for row in rows)
+FILES: Final[dict[str, tuple[Columns, Callable[[Figures], Cells]]]] = {
+    "cluster": ((_TIME, *columns_of(ResourceOverTime)), lambda run: _over_time(run, _fields(run.cluster))),
+    "queues": ((_TIME, *columns_of(QueueOverTime)), lambda run: _over_time(run, _fields(run.queues))),
+    "over-time": (
+        (_TIME, *((name, float | None) for name in _MOMENTS)),
+        lambda run: _over_time(run, [_moments(run)]),
+    ),
+    "nodes": (  # more than `above` and up to `up_to` of a node is used; both 0: nothing is
+        (_TIME, ("above", float), ("up_to", float), ("nodes", float | None)),
+        lambda run: _over_time(run, ((max(i - 1, 0) / 10, i / 10, each) for i, each in enumerate(run.nodes.classes))),
+    ),
+    "devices": ((_TIME, *columns_of(ModelOverTime)), lambda run: _over_time(run, _fields(run.devices))),
+    "times": ((*_WHOSE, *_COUNTS, *columns_of(Spread)[:-1]), _times),
+    "guarantees": (columns_of(Shortfall), lambda run: _fields(run.shortfalls)),
+}
+"""The files of rows: their columns after `run`, and the rows of a simulation."""
 
 
 class Table(NamedTuple):

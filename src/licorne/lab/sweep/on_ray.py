@@ -166,6 +166,3 @@ def _result(ray: ModuleType, ref: object) -> Outcome:
     if why:
         raise EngineError(why)
     return msgspec.json.decode(outcome, type=Outcome)
-
-
-__all__ = ["Ray"]

@@ -133,13 +133,10 @@ def write_sweep_page(folder: Path, name: str, rows: Sequence[Row], *, made: str 
         OSError: a file cannot be written.
     """
     require("report")
-    from licorne.lab.report.page import page, picture  # noqa: PLC0415  # matplotlib is loaded only where it is wanted
+    from licorne.lab.report.page import page, write_pictures  # noqa: PLC0415  # matplotlib is loaded only where it is wanted
 
     parts = [_summary(rows), *(_section(rows, metric) for metric in METRICS if _varies(rows, metric))]
-    for part in parts:
-        for plot in part.plots:
-            with finished_file(folder / f"{plot.name}.png") as file:
-                file.write_bytes(picture(plot, []))
+    write_pictures(folder, parts, [])
     made = made or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     failed = sum(bool(row.error) for row in rows)
     lead = (

@@ -16,11 +16,12 @@ import msgspec
 
 from licorne._files import file_text, opened
 from licorne._version import __version__
+from licorne.config.nodes import compose
+from licorne.config.problems import Notes
 from licorne.sim.policies.interface import PolicyError
 from licorne.sim.policies.loading import digest_of, find_policy
 from licorne.sim.policies.watch import POLICY_TIMEOUT_S, watch_calls
-from licorne.workload.workload import ASKS_MAX, WorkloadError
-from licorne.workload.yaml_files import composed
+from licorne.workload.workload import ASKS_MAX
 
 OWN = "own"
 """In place of a configuration: that of the workload. As a policy: those of licorne."""
@@ -181,9 +182,10 @@ def files_of(path: Path) -> list[Path]:
 def named_files(path: Path) -> list[Path]:
     """Return the files that texts of a YAML file name, from its folder, in their order: a scenario may have its queues there."""
     try:
-        root = composed(file_text(path), str(path))
-    except (WorkloadError, UnicodeDecodeError):
-        return []  # it cannot be simulated, and its content alone is the key of that
+        root = compose(file_text(path), Notes(str(path)))
+    except UnicodeDecodeError:
+        root = None
+    # What is no YAML cannot be simulated, and its content alone is the key of that.
     nodes = [root] if root is not None else []
     names: dict[Path, None] = {}
     while nodes:

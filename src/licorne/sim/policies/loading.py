@@ -40,11 +40,6 @@ class Loaded(NamedTuple):
         """What it decides: the methods of `Policy` that it overrides."""
         return decided_by(type(self.policy))
 
-    @property
-    def gives_orders(self) -> bool:
-        """Whether it decides what the scheduler would."""
-        return bool(self.decides)
-
 
 Given = Policy | type[Policy] | str | Loaded
 """A policy as programs may give it: an object, a class, a name, or what `load_policies` has returned."""

@@ -14,13 +14,13 @@ from licorne.sim.policies.watch import Watch
 from licorne.workload.lines import Ask, Line
 
 if TYPE_CHECKING:
+    from licorne.core.nodes.devices import HostChoice
     from licorne.core.nodes.node import Node as CoreNode
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application as CoreApplication
     from licorne.core.queues.ask import Ask as CoreAsk
     from licorne.core.queues.queue import Queue as CoreQueue
     from licorne.sim.model import Pod as ModelPod
-    from licorne.workload.devices import HostChoice
 
 _EXPECTED = {
     "node_key": KEY,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from licorne.core.nodes.devices import NO_DEMAND, Demand
 from licorne.workload.device_models import accepted_models, model_of
-from licorne.workload.devices import NO_DEMAND, Demand
 from licorne.workload.measure import NANOSECONDS
 
 if TYPE_CHECKING:

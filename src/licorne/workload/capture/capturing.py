@@ -239,6 +239,3 @@ class _Capture:
             yield f"the scheduler could not be reached {self._lost:,} times, for {self._lost_ns / NANOSECONDS:,.0f} s altogether"
         if self.ended and self.ended != "interrupted":
             yield self.ended
-
-
-__all__ = ["Captured", "Options", "Progress", "capture"]

@@ -163,6 +163,3 @@ def _key(event: EventRecord) -> tuple[object, ...]:
         event.event_change_type,
         event.event_change_detail,
     )
-
-
-__all__ = ["Events"]

@@ -77,6 +77,3 @@ def seconds(nanoseconds: int) -> float:
     """Return nanoseconds as seconds, a whole number where it is one."""
     whole, rest = divmod(nanoseconds, NANOSECONDS)
     return whole + rest / NANOSECONDS if rest else whole
-
-
-__all__ = ["Spool", "seconds"]

@@ -419,6 +419,3 @@ class Tracker:
             if count := self.missed[why]:
                 yield f"{text} ({count:,})"
         yield EVICTION_POLICY
-
-
-__all__ = ["Tracker"]

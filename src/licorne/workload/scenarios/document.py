@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from licorne.workload.lines import DevicePolicy
+from licorne.workload.yaml_files.repair import StandIns, Text
 
 NODES_MAX = 100_000
 """Nodes of a pool, at most."""
@@ -25,7 +26,6 @@ NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=NODES_MAX)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")]
-Text = Annotated[str, msgspec.Meta(min_length=1)]
 Skew = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 
 
@@ -217,6 +217,19 @@ class Document(_Mapping):
     devices: Text = "gpu-milli"
     device_policy: DevicePolicy = "least-left"
     settings: dict[Text, str] = {}
+
+
+STAND_INS: StandIns = {
+    (Document, "scenario"): "a scenario",
+    (Document, "length"): LENGTH_MAX_S,
+    (Pool, "nodes"): 1,
+    (Pool, "size"): {"vcore": 1},
+    (Pool, "devices"): 1,
+    (Arrivals, "gang"): "placeholders",
+    (Bursts, "apps"): 1,
+    (Event, "at"): 0,
+    (Sized, "size"): {"vcore": 1},
+}
 
 
 def schema() -> dict[str, Any]:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path as FilePath
 from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 
-from licorne.config import ConfigError, Configuration, examine
-from licorne.config.manifest import queue_source
+from licorne.config import Configuration
 from licorne.core.base.setting_table import SettingsError, check_settings
 from licorne.core.base.settings import read_settings
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG
 from licorne.workload.scenarios import draws
+from licorne.workload.scenarios.configurations import read_configuration
 from licorne.workload.scenarios.document import (
     LENGTH_MAX_S,
     Arrivals,
@@ -29,10 +30,7 @@ from licorne.workload.scenarios.document import (
     Value,
 )
 from licorne.workload.scenarios.draws import Source, picker
-from licorne.workload.scenarios.excerpts import Excerpts
-from licorne.workload.scenarios.faults import DocumentError, DocumentErrors, Path, Problem
 from licorne.workload.scenarios.rates import Rates, rates_of
-from licorne.workload.scenarios.reading import Problems
 from licorne.workload.scenarios.terms import PodTags, pod_tags
 from licorne.workload.scenarios.unused import check_terms, warn_of_labels, warn_of_queues
 from licorne.workload.scenarios.values import (
@@ -49,6 +47,8 @@ from licorne.workload.scenarios.values import (
     time_us,
     variable,
 )
+from licorne.workload.yaml_files.faults import DocumentError, DocumentErrors, Path, Problem
+from licorne.workload.yaml_files.reading import Problems
 
 EVENTS_MAX: Final = 100_000
 """Events of a scenario, each repetition counted."""
@@ -139,10 +139,10 @@ class Plan(msgspec.Struct, kw_only=True):
 class Planner:
     """Makes a plan of a document, and notes what is wrong."""
 
-    def __init__(self, document: Document, problems: Problems, excerpts: Excerpts) -> None:
+    def __init__(self, document: Document, problems: Problems, folder: FilePath) -> None:
         self.document = document
         self.problems = problems
-        self.excerpts = excerpts
+        self.folder = folder
         self.length_us = LENGTH_MAX_S * MICROSECONDS
         self.configurations: list[Configuration] = []
 
@@ -213,22 +213,11 @@ class Planner:
 
     def _config(self, given: str | dict[str, Any] | list[Any], path: Path) -> str:
         """Return the text of a queue configuration, checked; what is wrong with it is noted at its own place."""
-        excerpt = self.tried(lambda: self.excerpts.of(given, path))
-        if excerpt is None:
-            return ""
-        try:
-            source = queue_source(excerpt.text, excerpt.file)
-        except ConfigError as error:
-            faults = error.problems
-        else:
-            report, configuration = examine(source.text, file=source.label, simulated=True)
-            faults = report.faults
-            if configuration is not None:
-                self.configurations.append(configuration)
-                return source.text
-        for fault in faults:
-            self.problems.of_config(excerpt, fault, path)
-        return ""
+        read = self.tried(lambda: read_configuration(given, path, self.problems, self.folder))
+        text, configuration = read or ("", None)
+        if configuration is not None:
+            self.configurations.append(configuration)
+        return text
 
     def _settings(self) -> None:
         for name, value in self.document.settings.items():

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 from licorne.workload.scenarios.document import Profile, Value
 from licorne.workload.scenarios.draws import Source, cosine
-from licorne.workload.scenarios.faults import DocumentError, Path, together
 from licorne.workload.scenarios.values import UNITS_US, rate, time_us
+from licorne.workload.yaml_files.faults import DocumentError, Path, together
 
 WAVE_STEPS: Final = 96
 STEP_MIN_US: Final = 1_000_000

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from licorne._files import file_text
-from licorne.workload.scenarios.document import Load, Seed
-from licorne.workload.scenarios.excerpts import Excerpts
-from licorne.workload.scenarios.faults import Problem, ScenarioError
+from licorne.workload.scenarios.document import STAND_INS, Document, Load, Seed
 from licorne.workload.scenarios.outline import Outline, outlined
 from licorne.workload.scenarios.plan import Plan, Planner
-from licorne.workload.scenarios.reading import Problems, compose_text
-from licorne.workload.scenarios.repair import convert
 from licorne.workload.scenarios.stream import ScenarioLines
 from licorne.workload.scenarios.values import seconds
 from licorne.workload.workload import ASKS_MAX, Mode, OptionError, Workload, explain
+from licorne.workload.yaml_files.faults import Problem, YamlFileError
+from licorne.workload.yaml_files.reading import Problems, compose_text
+from licorne.workload.yaml_files.repair import convert
 
 if TYPE_CHECKING:
     from typing import Self
 
 _T = TypeVar("_T")
+_SCENARIO: Final = re.compile(r"(?m)^scenario\s*:")
+NO_SCENARIO: Final = (
+    "this is no scenario: it begins with `scenario:` and a name; docs/use/scenarios.md says how one looks. Of objects of a "
+    "cluster a workload is made by: licorne convert FILE -o WORKLOAD.jsonl"
+)
+
+
+class ScenarioError(YamlFileError):
+    """A scenario that is not usable; `problems` has all that is wrong with it, in the order of the text."""
+
+
+def is_scenario_text(text: str) -> bool:
+    """Whether a text seems to be a scenario: it has the key `scenario` at the beginning of a line."""
+    return _SCENARIO.search(text) is not None
 
 
 class Scenario:
@@ -43,11 +57,13 @@ class Scenario:
     ) -> None:
         self._source = (document, str(folder), file)
         if isinstance(document, str):
-            made, problems = compose_text(document, file)
+            made, problems = compose_text(document, file, ScenarioError)
+            if not isinstance(made, dict) or "scenario" not in made:
+                problems.at(1, 1, NO_SCENARIO)
+                problems.refuse()
         else:
-            made, problems = dict(document), Problems(file)
-        excerpts = Excerpts(problems, document if isinstance(document, str) else "", Path(folder))
-        self._plan: Plan = Planner(convert(made, problems), problems, excerpts).plan()
+            made, problems = dict(document), Problems(file, error=ScenarioError)
+        self._plan: Plan = Planner(convert(made, Document, problems, STAND_INS), problems, Path(folder)).plan()
 
     @classmethod
     def read(cls, path: Path | str) -> Self:

@@ -16,10 +16,10 @@ from licorne.core.inputs.admission import identity
 from licorne.core.placement.placer import PlacementRequest, Placer, is_forced
 from licorne.core.placement.static_tree import StaticTree
 from licorne.workload.scenarios.document import Arrivals, Document, Pool, Preferences
-from licorne.workload.scenarios.faults import DocumentError, Path
-from licorne.workload.scenarios.reading import Problems
 from licorne.workload.scenarios.terms import OWN
 from licorne.workload.scenarios.values import filled
+from licorne.workload.yaml_files.faults import DocumentError, Path
+from licorne.workload.yaml_files.reading import Problems
 
 if TYPE_CHECKING:
     from licorne.workload.scenarios.plan import Class, Person

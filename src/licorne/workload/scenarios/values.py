@@ -16,7 +16,7 @@ from licorne.config.quantity import QueueQuantityError, parse_queue_quantity
 from licorne.workload.scenarios import draws
 from licorne.workload.scenarios.document import LENGTH_MAX_S, Draw, Drawn, Value
 from licorne.workload.scenarios.draws import Source
-from licorne.workload.scenarios.faults import DocumentError, Path, together
+from licorne.workload.yaml_files.faults import DocumentError, Path, together
 
 MICROSECONDS: Final = 1_000_000
 _UNITS: Final = {"ms": 1_000, "s": MICROSECONDS, "m": 60 * MICROSECONDS, "h": 3_600 * MICROSECONDS}

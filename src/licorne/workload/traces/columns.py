@@ -16,15 +16,17 @@ traces are part of the package.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from licorne._files import file_text
-from licorne.config.nodes import YamlNode
 from licorne.config.quantity import FACTORS, QueueQuantityError, parse_queue_quantity
 from licorne.workload.traces.batch import NODES_MAX
 from licorne.workload.workload import WorkloadError
-from licorne.workload.yaml_files import composed, entries, place, text_of, whole_of
+from licorne.workload.yaml_files.faults import DocumentError
+from licorne.workload.yaml_files.reading import compose_text
+from licorne.workload.yaml_files.repair import Text, convert
 
 FOLDER = Path(__file__).with_name("mappings")
 READY = ("helios", "philly")
@@ -33,12 +35,40 @@ GPU = "nvidia.com/gpu"
 """The resource type of GPUs, as Kubernetes knows them."""
 TYPES = {"gpus": GPU, "cores": "vcore", "memory": "memory"}
 """The resource type of each amount of a job."""
-NEEDED = ("job", "submitted", "duration")
-FIELDS = (*NEEDED, *TYPES, "pods", "user", "queue")
+FIELDS = ("job", "submitted", "duration", *TYPES, "pods", "user", "queue")
 GPUS_MAX = 1_000
 """GPUs of a node, at most."""
 GPUS_EACH = 8
 """GPUs of a node of which a mapping does not say them."""
+
+
+class _Columns(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    job: Text
+    submitted: Text
+    duration: Text
+    gpus: Text | None = None
+    cores: Text | None = None
+    memory: Text | None = None
+    pods: Text | None = None
+    user: Text | None = None
+    queue: Text | None = None
+
+
+class _Units(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    memory: str = ""
+
+
+class _Cluster(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    nodes: Annotated[int, msgspec.Meta(ge=1, le=NODES_MAX)] | None = None
+    gpus: Annotated[int, msgspec.Meta(ge=1, le=GPUS_MAX)] = GPUS_EACH
+    cores: str | int | float | None = None
+    memory: str | int | float | None = None
+
+
+class _Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    columns: _Columns
+    units: _Units | None = None
+    cluster: _Cluster | None = None
 
 
 class Mapping(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,48 +114,24 @@ def parse_mapping(text: str, name: str) -> Mapping:
     Raises:
         WorkloadError: it is not usable; the text names line and column, and `name` as its file.
     """
-    root = composed(text, name)
-    if root is None:
-        raise WorkloadError(f"{name}:1:1: the file is empty, and names no column")
-    parts = entries(root, name, "a mapping", ("columns", "units", "cluster"))
-    if "columns" not in parts:
-        raise WorkloadError(f"{place(name, root)}: a mapping needs `columns`, which names the columns of the table")
-    found = entries(parts["columns"], name, "columns", FIELDS)
-    for field in (*NEEDED, *(() if found.keys() & TYPES.keys() else ("gpus",))):
-        if field not in found:
-            other = ", nor for `cores` or `memory`" if field == "gpus" else ""
-            raise WorkloadError(f"{place(name, parts['columns'])}: columns: names no column for `{field}`{other}")
-    columns = {field: text_of(node, name, f"columns: {field}") for field, node in found.items()}
-    units = entries(parts["units"], name, "units", ("memory",)) if "units" in parts else {}
-    cluster = entries(parts["cluster"], name, "cluster", ("nodes", *TYPES)) if "cluster" in parts else {}
+    made, problems = compose_text(text, name)
+    given = convert(made, _Document, problems)
+    columns = {field: column for field in FIELDS if (column := getattr(given.columns, field)) is not None}
+    cluster, unit = given.cluster or _Cluster(), given.units.memory if given.units is not None else ""
+    if not columns.keys() & TYPES.keys():
+        problems.add(DocumentError(("columns",), "names no column for `gpus`, nor for `cores` or `memory`"))
     said = [field for field in ("cores", "memory") if field in columns]
     for field in ("nodes", *said) if said or "pods" in columns else ():
-        if field not in cluster:
-            where = place(name, parts.get("cluster", root))
-            raise WorkloadError(f"{where}: cluster: says no `{field}`, which jobs with cores, memory or pods need")
-    return Mapping(
-        name=name,
-        columns=columns,
-        memory_bytes=_factor(units["memory"], name) if "memory" in units else 1,
-        nodes=whole_of(cluster["nodes"], name, "cluster: nodes", NODES_MAX, least=1) if "nodes" in cluster else 0,
-        each={TYPES[field]: _each(field, cluster.get(field), name) for field in TYPES if field in columns},
-    )
-
-
-def _factor(given: YamlNode, name: str) -> int:
-    text = text_of(given, name, "units: memory")
-    if text not in FACTORS:
-        raise WorkloadError(f"{place(name, given)}: units: memory: must be one of {', '.join(filter(None, FACTORS))}")
-    return FACTORS[text]
-
-
-def _each(field: str, given: YamlNode | None, name: str) -> int:
-    """Return how many cores, how much memory or how many GPUs a node of the simulated cluster has."""
-    if given is None:
-        return GPUS_EACH
-    if field == "gpus":
-        return whole_of(given, name, "cluster: gpus", GPUS_MAX, least=1)
-    try:
-        return parse_queue_quantity(text_of(given, name, f"cluster: {field}"), TYPES[field])
-    except QueueQuantityError as error:
-        raise WorkloadError(f"{place(name, given)}: cluster: {field}: {error}") from None
+        if getattr(cluster, field) is None:
+            problems.add(DocumentError(("cluster",), f"says no `{field}`, which jobs with cores, memory or pods need"))
+    if unit not in FACTORS:
+        problems.add(DocumentError(("units", "memory"), f"must be one of {', '.join(filter(None, FACTORS))}"))
+    each = {GPU: cluster.gpus} if "gpus" in columns else {}
+    for field in said:
+        amount = getattr(cluster, field)
+        try:
+            each[TYPES[field]] = 0 if amount is None else parse_queue_quantity(str(amount), TYPES[field])
+        except QueueQuantityError as error:
+            problems.add(DocumentError(("cluster", field), str(error)))
+    problems.refuse()
+    return Mapping(name=name, columns=columns, memory_bytes=FACTORS[unit], nodes=cluster.nodes or 0, each=each)

@@ -26,8 +26,8 @@ from pathlib import Path
 import msgspec
 
 from licorne._wording import counted
+from licorne.core.nodes.devices import WHOLE
 from licorne.workload.device_models import OPENB_LABEL
-from licorne.workload.devices import WHOLE
 from licorne.workload.lines import App, Ask, Line, Node
 from licorne.workload.measure import NANOSECONDS
 from licorne.workload.traces.tables import Row, rows

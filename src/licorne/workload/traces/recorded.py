@@ -302,5 +302,3 @@ def _kind(line: lines.Ask) -> tuple[object, ...]:
 
 _ANSWERS: Final = (Termination.UNKNOWN, Termination.STOPPED_BY_RM)
 """Terminations with which the scheduler answers the resource manager, rather than ends something by itself."""
-
-__all__ = ["recorded_workload", "without_reloads"]

@@ -1,6 +1,5 @@
 """Finding the groups of users, for resource managers that do not name them.
 
 resolver        asks the sources, and caches their answers
-table           groups from a file
 system          groups of the operating system
 """

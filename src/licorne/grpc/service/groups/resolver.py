@@ -3,8 +3,7 @@
     the message names groups        these count
     the user is empty               nothing is looked up; the core decides
     `usergroupresolver: os`         the operating system: the primary group first; without a name, its number
-    `usergroupresolver: ldap`       there is no such resolver here: the table, if there is one
-    a table                         a file (`table`), if the service is set to use it for all users
+    `usergroupresolver: ldap`       there is no such resolver here, so they cannot be found
     anything else                   the user's only group has the user's name, which the core fills in
 
 Lookups may take long or hang, so they are made in threads, with a timeout, and their answers are cached. The core never
@@ -20,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -33,15 +31,17 @@ from licorne.host.threads import Threads
 from licorne.si.messages import AddApplication, Input
 
 from .system import GroupsError, os_groups
-from .table import Table
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
 
-Choice = Literal["config", "none", "os", "table"]
-Way = Literal["none", "os", "table", "ldap"]
+Choice = Literal["config", "none", "os"]
+Way = Literal["none", "os", "ldap"]
 Answer = tuple[str, ...] | GroupsError
-NO_LDAP = "the queue configuration wants them from ldap, which is not built in; name them in the message, or in a table"
+NO_LDAP = (
+    "the queue configuration wants them from ldap, which is not built in; name them in the message, or use --group-resolver"
+    " os where the operating system knows the users of the directory"
+)
 CLEAN_S = 60.0
 """How often expired answers are removed from the cache (section 12.1)."""
 Wanted = list[tuple[AddApplication, Way]]
@@ -56,14 +56,12 @@ AT_ONCE = 64
 class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How groups are found.
 
-    `resolver`: `config`: as the partition's queue configuration says; `none`, `os`, `table`: this one, whatever the
-    queue configuration says. `table`: the file; with `config` it stands in for `ldap`. `positive_s`, `negative_s`: how
-    long an answer or a failure is cached, in seconds; `capacity`: how many of both together. `timeout_s`: how long a
-    lookup may take, in seconds. `threads`: how many lookups run at once.
+    `resolver`: `config`: as the partition's queue configuration says; `none`, `os`: this one, whatever the queue
+    configuration says. `positive_s`, `negative_s`: how long an answer or a failure is cached, in seconds; `capacity`: how
+    many of both together. `timeout_s`: how long a lookup may take, in seconds. `threads`: how many lookups run at once.
     """
 
     resolver: Choice = TABLE.field("licorne.group-resolver")
-    table: Path | None = TABLE.field("licorne.group-table")
     positive_s: float = 300.0
     negative_s: float = 30.0
     capacity: int = 10_000
@@ -71,26 +69,18 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     threads: int = 4
 
     def __post_init__(self) -> None:
-        """Check that the settings agree with each other and are in range.
+        """Check that the settings are in range.
 
         Raises:
-            SettingError: they do not, or are not.
+            SettingError: they are not.
         """
-        if self.resolver not in ("config", "none", "os", "table"):
-            raise SettingError(f"group resolver: {self.resolver!r}: must be config, none, os or table")
-        if self.resolver == "table" and self.table is None:
-            raise SettingError("group resolver: table: give the file of the table too")
-        if self.resolver in ("none", "os") and self.table is not None:
-            raise SettingError(f"group table: nobody asks it where the group resolver is {self.resolver}")
+        if self.resolver not in ("config", "none", "os"):
+            raise SettingError(f"group resolver: {self.resolver!r}: must be config, none or os")
         check_amounts(self, ("positive_s", "negative_s", "capacity", "timeout_s", "threads"))
 
 
 class Resolver:
-    """Finds the groups of users, and caches them. `clock`: seconds, from any start.
-
-    Raises:
-        SettingError: the table cannot be read.
-    """
+    """Finds the groups of users, and caches them. `clock`: seconds, from any start."""
 
     def __init__(
         self,
@@ -104,21 +94,16 @@ class Resolver:
         self._clock = clock
         self._lookup = lookup
         self._log = log or no_log()
-        path = self.settings.table
-        self._table = None if path is None else Table(path, clock=clock, log=self._log)
         self._known: dict[str, tuple[Answer, float]] = {}  # answer of the system, when it expires
         self._pending: dict[str, asyncio.Future[tuple[str, ...]]] = {}
         self._threads = Threads(self.settings.threads, "licorne-groups")
-        self._files = Threads(1, "licorne-table")  # separate, so that lookups that hang do not delay it
         self._cleaned = clock()
 
     def way(self, configured: str) -> Way:
         """Return how groups are found in a partition whose configuration names this type of resolver."""
         if self.settings.resolver != "config":
             return self.settings.resolver
-        if configured == "ldap":
-            return "ldap" if self._table is None else "table"
-        return "os" if configured == "os" else "none"
+        return "os" if configured == "os" else "ldap" if configured == "ldap" else "none"
 
     # -- one user, for programs that may wait -----------------------------------------------------------
 
@@ -131,8 +116,6 @@ class Resolver:
             GroupsError: the groups cannot be found; the text says why.
         """
         way = self.way(configured)
-        if way == "table" and self._table is not None:
-            self._table.refresh()
         answer = self._answer(way, user)
         if answer is None:
             try:
@@ -151,9 +134,6 @@ class Resolver:
         if way == "os":
             found = self._known.get(user)
             return found[0] if found is not None and found[1] > self._clock() else None
-        if way == "table":
-            assert self._table is not None
-            return self._table.users.get(user) or GroupsError(_why(user, "the user is not in the table"))
         return (user,) if way == "none" else GroupsError(_why(user, NO_LDAP))
 
     def _remember(self, user: str, answer: Answer) -> None:
@@ -180,7 +160,6 @@ class Resolver:
         ways = {name: self.way(home.config.user_group_resolver) for name, home in partitions.items()}
         if all(way == "none" for way in ways.values()):
             return []  # the core fills in the user's name
-        stale = self._table is not None and not self._table.fresh
         done = 0
         wanted: Wanted = []
         for message in inputs:
@@ -189,7 +168,7 @@ class Resolver:
             way = ways.get(message.partition, "none")
             if way == "none":
                 continue
-            answer = None if (way == "table" and stale) or done == INLINE else self._answer(way, message.user)
+            answer = None if done == INLINE else self._answer(way, message.user)
             if answer is None:
                 wanted.append((message, way))
             else:
@@ -203,12 +182,6 @@ class Resolver:
         Nothing is raised: where a lookup fails, the message says why (`groups_fault`), and the core rejects it.
         Cancelling the call is safe; lookups under way go on, and their answers are cached.
         """
-        if self._table is not None and any(way == "table" for _, way in wanted):
-            look = self._files.run(self._table.refresh)
-            try:
-                await asyncio.wait([look], timeout=self.settings.timeout_s)
-            finally:
-                look.cancel()
         found: dict[tuple[Way, str], Answer | None] = {}
         async for message, way in paced(wanted):
             if (way, message.user) not in found:
@@ -255,7 +228,6 @@ class Resolver:
         for lookup in list(self._pending.values()):
             lookup.cancel()
         self._threads.close()
-        self._files.close()
 
 
 def _result(user: str, lookup: asyncio.Future[tuple[str, ...]]) -> Answer:

@@ -1,4 +1,4 @@
-"""Errors of scenarios: what is wrong where, as a path in the document, which the reader turns into file, line and column."""
+"""Errors of YAML files: what is wrong where, as a path in the document, which the reader turns into file, line and column."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Problem(NamedTuple):
         return f"{place}{self.path}: {self.message}" if self.path else f"{place}{self.message}"
 
 
-class ScenarioError(WorkloadError):
-    """A scenario that is not usable; `problems` has all that is wrong with it, in the order of the text."""
+class YamlFileError(WorkloadError):
+    """A YAML file that is not usable; `problems` has all that is wrong with it, in the order of the text."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(map(str, problems)))

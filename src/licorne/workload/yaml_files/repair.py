@@ -1,9 +1,9 @@
-"""Convert plain objects to the document of a scenario; where that fails, find all that is wrong, and leave it out.
+"""Convert plain objects to a class; where that fails, find all that is wrong, and leave it out.
 
-Each value is converted by itself, by the class or type that is declared for it. What is faulty is noted. A key that is not
-known, or a value that may be missing, is left out; a value that is needed is replaced by a stand-in that causes no further
-complaint; and where there is none, what contains it is left out. So what the rest means can be looked at too, and every
-mistake is told at once. A document that was repaired is never simulated.
+msgspec stops at the first mistake. So each value is then converted by itself, by the class or type that is declared for it.
+What is faulty is noted. A key that is not known, or a value that may be missing, is left out; a value that is needed is replaced
+by a stand-in that causes no further complaint; and where there is none, what contains it is left out. So what the rest means
+can be looked at too, and every mistake is told at once. A document that was repaired is never used.
 """
 
 from __future__ import annotations
@@ -12,29 +12,16 @@ import difflib
 import re
 import types
 import typing
-from typing import Annotated, Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
-from msgspec import inspect
 
-from licorne.workload.scenarios.document import LENGTH_MAX_S, Arrivals, Bursts, Document, Event, Pool, Sized
-from licorne.workload.scenarios.faults import DocumentError, Path
-from licorne.workload.scenarios.reading import BROKEN, Problems
 from licorne.workload.workload import explain
+from licorne.workload.yaml_files.faults import DocumentError, Path
+from licorne.workload.yaml_files.reading import BROKEN, Problems
 
-_STAND_INS: Final[dict[tuple[type, str], object]] = {
-    (Document, "scenario"): "a scenario",
-    (Document, "length"): LENGTH_MAX_S,
-    (Pool, "nodes"): 1,
-    (Pool, "size"): {"vcore": 1},
-    (Pool, "devices"): 1,
-    (Arrivals, "gang"): "placeholders",
-    (Bursts, "apps"): 1,
-    (Event, "at"): 0,
-    (Sized, "size"): {"vcore": 1},
-}
-"""What stands in for a value that is faulty or missing, such that nothing else is wrong because of it."""
-_PARTS: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_INDEX: Final = re.compile(r"\[(\d+)\]")
 _WORDS: Final = {
     "array": "a list",
     "bool": "true or false",
@@ -46,33 +33,37 @@ _WORDS: Final = {
     "|": "or",
 }
 _WORD: Final = re.compile(r"\b(?:array|bool|float|int|null|object|str)\b|\|")
-_NAMED: Final = re.compile(r"unknown field `([^`]*)`")
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+StandIns = Mapping[tuple[type, str], object]
+"""What stands in for a value of a class that is faulty or missing, such that nothing else is wrong because of it."""
+_T = TypeVar("_T", bound=msgspec.Struct)
 
 
-def convert(made: dict[str, Any], problems: Problems) -> Document:
+def convert(made: object, kind: type[_T], problems: Problems, stand_ins: StandIns | None = None) -> _T:
     """Return the document that plain objects are; what is faulty is noted, and left out of it.
 
     Raises:
-        ScenarioError: too much of it is faulty for that.
+        YamlFileError: too much of it is faulty for that.
     """
     if not problems.found:
         try:
-            return msgspec.convert(made, Document)
+            return msgspec.convert(made, kind)
         except msgspec.ValidationError:
             pass  # what is wrong is found one by one
-    repaired = _Repair(problems).value(made, Document, ())
+    repaired = _Repair(problems, stand_ins or {}).value(made, kind, ())
     if repaired is BROKEN:
         problems.refuse()
     assert problems.found, "what cannot be converted has a fault"
     problems.leave_out()
-    return msgspec.convert(repaired, Document)
+    return msgspec.convert(repaired, kind)
 
 
 class _Repair:
     """Looks at values one by one, notes what is wrong with them, and returns them without it."""
 
-    def __init__(self, problems: Problems) -> None:
+    def __init__(self, problems: Problems, stand_ins: StandIns) -> None:
         self._problems = problems
+        self._stand_ins = stand_ins
 
     def value(self, value: object, kind: Any, path: Path) -> object:  # noqa: ANN401  # any annotation
         """Return a value that is of a type, `BROKEN` if nothing of it can be used."""
@@ -95,7 +86,7 @@ class _Repair:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             if not quiet:
-                self._problems.add(_fault(str(error), value, kind, path))
+                self._problems.add(_fault(str(error), kind, path))
             return False
         return True
 
@@ -116,8 +107,8 @@ class _Repair:
                 continue
             if name not in value and name not in meant:
                 self._problems.add(DocumentError(path, f"needs the key {name}"))
-            if (kind, name) in _STAND_INS:
-                made[name] = _STAND_INS[kind, name]
+            if (kind, name) in self._stand_ins:
+                made[name] = self._stand_ins[kind, name]
             elif field.required:
                 return BROKEN
         return made
@@ -135,7 +126,7 @@ class _Repair:
     def _list(self, value: list[object], kind: Any, of_item: Any, path: Path) -> object:  # noqa: ANN401
         """Return a list; its items keep their places, so one that cannot be used, nor replaced, spoils it."""
         made = [self.value(one, of_item, (*path, index)) for index, one in enumerate(value)]
-        stand_in = {name: one for (kind, name), one in _STAND_INS.items() if kind is of_item}
+        stand_in = {name: one for (kind, name), one in self._stand_ins.items() if kind is of_item}
         made = [dict(stand_in) if one is BROKEN and stand_in else one for one in made]
         if any(one is BROKEN for one in made):
             return BROKEN
@@ -158,61 +149,20 @@ def _options_of(kind: Any) -> list[Any]:  # noqa: ANN401
     return [kind]
 
 
-def _fault(text: str, value: object, kind: type[Any], path: Path) -> DocumentError:
-    """Return the fault of a message of msgspec about `value`."""
-    _, _, where = text.rpartition(" - at `")
-    inner: list[str | int] = []
-    if " - at `" in text:
-        for name, index in _PARTS.findall(where.removeprefix("$").rstrip("`").removeprefix("key in ")):
-            if index == "...":
-                key = _culprit(text, value, kind, tuple(inner))
-                if key is None:
-                    break
-                inner.append(key)
-            else:
-                inner.append(name or int(index))
-    message = text.partition(" - at `")[0]
-    unknown = _NAMED.search(message)
-    if unknown is not None:
-        return DocumentError((*path, *inner, unknown[1]), _unknown(unknown[1], _keys(kind, inner)), at_key=True)
-    missing = re.search(r"missing required field `([^`]*)`", message)
-    if missing is not None:
-        return DocumentError((*path, *inner), f"needs the key {missing[1]}")
+def _fault(text: str, kind: Any, path: Path) -> DocumentError:  # noqa: ANN401
+    """Return the fault of a message of msgspec about a value; its parts have been looked at, but for those of a tuple."""
+    message, _, where = text.partition(" - at `")
+    index = _INDEX.search(where)
     complaint = explain(message)[1]
     if complaint.startswith("expected "):
         quotes = complaint.startswith("expected str, got ") and complaint.split()[-1] in ("int", "float", "bool")
         complaint = (
             _WORD.sub(lambda word: _WORDS[word[0]], complaint.replace(" | null", "")) + "; put it in quotes" * quotes
         )
-    return DocumentError((*path, *inner), complaint)
-
-
-def _culprit(text: str, value: object, kind: type[Any], inner: Path) -> str | None:
-    """Return the key of a mapping that msgspec complains of only as `[...]`: the one that alone gives the same complaint."""
-    holder: Any = value
-    for part in inner:
-        holder = holder[part]
-    if not isinstance(holder, dict):
-        return None
-    for key in list(holder):
-        try:
-            msgspec.convert(_with_only(value, inner, key), kind)
-        except msgspec.ValidationError as error:
-            if str(error) == text:
-                return str(key)
-    return None
-
-
-def _with_only(value: object, inner: Path, key: str) -> object:
-    """Return a copy in which the mapping at `inner` has only one key."""
-    whole: Any = value
-    if not inner:
-        return {key: whole[key]}
-    first, *others = inner
-    changed = _with_only(whole[first], tuple(others), key)
-    if isinstance(value, dict):
-        return {**value, first: changed}
-    return [changed if index == first else each for index, each in enumerate(whole)]
+    elif complaint.startswith("invalid enum value"):
+        known = [word for option in _options_of(kind) for word in typing.get_args(option)]
+        complaint += f"; known are {', '.join(filter(None, known))}"
+    return DocumentError(path if index is None else (*path, int(index[1])), complaint)
 
 
 def _close(name: str, known: list[str]) -> list[str]:
@@ -224,24 +174,3 @@ def _unknown(name: str, known: list[str]) -> str:
     close = _close(name, known)
     meant = f", did you mean `{close[0]}`?" if close else ";"
     return f"unknown key{meant} the keys here are {', '.join(known)}"
-
-
-def _keys(kind: type[Any], inner: list[str | int]) -> list[str]:
-    """Return the keys of the class to which a path leads."""
-    found = _options(inspect.type_info(kind))
-    for part in inner:
-        found = [option for one in found for each in _below(one, part) for option in _options(each)]
-    return [field.encode_name for one in found if isinstance(one, inspect.StructType) for field in one.fields]
-
-
-def _options(one: inspect.Type) -> list[inspect.Type]:
-    return list(one.types) if isinstance(one, inspect.UnionType) else [one]
-
-
-def _below(one: inspect.Type, part: str | int) -> list[inspect.Type]:
-    """Return the types of what may stand at a key or an index of a value of this type."""
-    if isinstance(one, inspect.StructType):
-        return [field.type for field in one.fields if field.encode_name == part]
-    if isinstance(one, inspect.DictType):
-        return [one.value_type]
-    return [one.item_type] if isinstance(one, inspect.ListType) else []

@@ -1,6 +1,6 @@
 """The trace of a script: one line for each thing that the scheduler announces, in the format of the recordings.
 
-Only the format is decided here (docs/spec/workload-format.md, version 2). The one subtlety is the order of release lines:
+docs/spec/workload-format.md, version 2, has the format. The one subtlety is the order of release lines:
 those of one message are sorted by key, because the original announces them in the order of a map. A message is everything
 that the scheduler announces for one cause. While the scheduler decides, adjacent releases with the same type and text
 belong together, ignoring outputs without a line between them. A line of the script (a removed node, for example) is a
@@ -25,10 +25,14 @@ from licorne.si.messages import (
     Released,
 )
 from licorne.sim.observer import Observer
+from licorne.sim.runner import Simulation
 from licorne.workload.escaping import escaped
+from licorne.workload.lines import Reload, Run
+from licorne.workload.workload import Workload
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
+    from licorne.sim.simulation import SimulatedCluster
 
 _WITH_LINES = (
     NewAllocation, AcceptedApplication, RejectedApplication, RejectedAllocation, RejectedNode, Released,
@@ -36,12 +40,36 @@ _WITH_LINES = (
 Write = Callable[[str], object]
 
 
-class ScriptTrace(Observer):
+def traced(workload: Workload) -> list[str]:
+    """The lines of the trace of a script."""
+    found: list[str] = []
+    trace = _Trace(found.append)
+    cluster = Simulation(workload, observers=[trace])._cluster
+    cluster.begin()
+    for number, line in enumerate(workload.lines):
+        if type(line) is Run:
+            while cluster.decide():
+                pass
+            trace.sums()
+        elif type(line) is Reload:
+            if cluster.reload(line.yaml, workload.place(number)) is not None:
+                trace.refused()
+        else:
+            cluster.hand_in((line,), number)
+    return found
+
+
+class _Trace(Observer):
     """An observer that writes trace lines (without line ends)."""
 
-    def __init__(self, write: Write, partition: Partition) -> None:
+    partition: Partition
+
+    def __init__(self, write: Write) -> None:
         self._write = write
-        self.partition = partition
+
+    def on_begin(self, simulation: SimulatedCluster) -> None:
+        """Take the partition, of which lines tell."""
+        self.partition = simulation.partition
 
     def on_outputs(self, now_ns: int, outputs: Sequence[Output], *, deciding: bool) -> None:
         """Write the lines for outputs of the scheduler."""

@@ -1,44 +1,32 @@
-"""Read the document of a scenario: YAML, or mappings of a program, as the classes of `licorne.workload.scenarios.document`.
+"""Read YAML as plain objects, and collect what is wrong with them, by paths.
 
-msgspec converts and checks by these classes; it stops at the first error. So where it finds one, each value is looked at by
-itself (`licorne.workload.scenarios.repair`): all mistakes are told at once, and the rest of the document can be looked at without
-them. A path of msgspec's message is looked up in the tree of YAML nodes, which has the line and column of every value.
+A path is looked up in the tree of YAML nodes, which has the line and column of every value.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from licorne.config.nodes import YamlNode, behind, compose
 from licorne.config.problems import Notes
 from licorne.config.scalars import ScalarError, is_merge, resolve
-from licorne.workload.scenarios.faults import DocumentError, Path, Problem, ScenarioError, spoken
-
-if TYPE_CHECKING:
-    from licorne.config.problems import Problem as ConfigProblem
-    from licorne.workload.scenarios.excerpts import Excerpt
+from licorne.workload.yaml_files.faults import DocumentError, Path, Problem, YamlFileError, spoken
 
 VALUES_MAX: Final = 1_000_000
 """Values of a document, aliases written out, at most."""
 PROBLEMS_MAX: Final = 100
 BROKEN: Final = object()
 """Stands in place of a value that is faulty, which was noted."""
-_SCENARIO: Final = re.compile(r"(?m)^scenario\s*:")
-
-
-def is_scenario_text(text: str) -> bool:
-    """Whether a text seems to be a scenario: it has the key `scenario` at the beginning of a line."""
-    return _SCENARIO.search(text) is not None
 
 
 class Problems:
-    """Collects what is wrong with a scenario; `tree` is None where it was not read from a text."""
+    """Collects what is wrong with a document; `tree` is None where it was not read from a text, `error` is the class that it raises."""
 
-    def __init__(self, file: str, tree: YamlNode | None = None) -> None:
+    def __init__(self, file: str, tree: YamlNode | None = None, error: type[YamlFileError] = YamlFileError) -> None:
         self.file = file
         self.tree = tree
+        self._error = error
         self.found: list[Problem] = []
         self.warnings: list[Problem] = []
         self._paths: set[Path] = set()
@@ -76,20 +64,15 @@ class Problems:
         """Add a problem at a line and column."""
         self.found.append(Problem(self.file, line, column, "", message))
 
-    def of_config(self, excerpt: Excerpt, fault: ConfigProblem, path: Path) -> None:
-        """Add a fault of a queue configuration, at its place in the text that it was cut out of, or in its file."""
+    def within(self, path: Path, problem: Problem) -> None:
+        """Add a problem within the value at a path, at a place of its own."""
         self._paths.add(path)
-        if not excerpt.exact:
-            self.add(DocumentError(path, f"{fault.place or fault.path}: {fault.message}"))
-            return
-        place = fault.place or fault.path or spoken(path)
-        line, column = fault.line + excerpt.lines, fault.column + excerpt.columns
-        self.found.append(Problem(fault.file, line, column, place, fault.message))
+        self.found.append(problem)
 
     def refuse(self) -> None:
-        """Raise ScenarioError if there is a problem."""
+        """Raise an error if there is a problem."""
         if self.found:
-            raise ScenarioError(tuple(sorted(self.found, key=lambda one: (one.line, one.column))))
+            raise self._error(tuple(sorted(self.found, key=lambda one: (one.line, one.column))))
 
     def node(self, path: Path, *, at_key: bool = False) -> YamlNode | None:
         """Return the node of a path, or the last one that is there on the way."""
@@ -125,32 +108,24 @@ def _pairs(node: YamlNode) -> Iterator[tuple[YamlNode, YamlNode]]:
         yield from _pairs(behind(one))
 
 
-def compose_text(text: str, file: str) -> tuple[dict[str, Any], Problems]:
-    """Return the mappings of a YAML text as plain objects, and the collector of its problems.
+def compose_text(text: str, file: str, error: type[YamlFileError] = YamlFileError) -> tuple[object, Problems]:
+    """Return a YAML text as plain objects, an empty mapping if it is empty, and the collector of its problems.
 
     A value that cannot be read is noted, and `BROKEN` stands in its place.
 
     Raises:
-        ScenarioError: it is not YAML, or not a mapping.
+        YamlFileError: it is not YAML; an `error`, if another class is given.
     """
     notes = Notes(file)
-    tree = compose(text, notes)
-    problems = Problems(file, tree)
+    tree = compose(text, notes) or YamlNode("mapping", "", "", False, 1, 1)
+    problems = Problems(file, tree, error)
     for problem in notes.report().faults:
         problems.at(problem.line, problem.column, problem.message)
     problems.refuse()
     try:
-        made: Any = {} if tree is None else _Plain(problems).value(tree, ())
+        made = _Plain(problems).value(tree, ())
     except DocumentError as fault:
         problems.add(fault)
-        problems.refuse()
-    if not isinstance(made, dict) or "scenario" not in made:
-        problems.at(
-            1,
-            1,
-            "this is no scenario: it begins with `scenario:` and a name; docs/use/scenarios.md says how one looks. Of objects of a "
-            "cluster a workload is made by: licorne convert FILE -o WORKLOAD.jsonl",
-        )
         problems.refuse()
     return made, problems
 
