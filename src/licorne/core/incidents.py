@@ -114,6 +114,3 @@ def _words(refusal: Refusal) -> str:
     """Describe a refusal in one line, such as `allocation 'k' of application 'a' was refused: reason`."""
     names = [f"{what} {getattr(refusal, field)!r}" for field, what in _SUBJECTS.items() if hasattr(refusal, field)]
     return f"{' of '.join(names)} was refused: {refusal.reason}"
-
-
-__all__ = ["Handler", "Incident", "Incidents", "describe", "takes"]

@@ -124,6 +124,3 @@ def _is_there(partition: Partition, message: Changing) -> bool:
 def holds(app: Application, key: str) -> bool:
     """Tell whether an application has an ask or allocation of this name, or one that is replacing a placeholder."""
     return key in app.asks or key in app.allocations or (app.gang is not None and key in app.gang.arriving)
-
-
-__all__ = ["NoEffectError", "holds", "refuse_unknown"]

@@ -96,6 +96,3 @@ class LogWriter:
                 with self._change:
                     if self._change.wait_for(lambda: self._closed, RETRY_S):
                         return
-
-
-__all__ = ["RETRY_S", "WAITING_CHARS", "LogWriter"]

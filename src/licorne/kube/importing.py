@@ -399,6 +399,3 @@ def _with_key(text: str, found: Mapping[str, Any]) -> str:
         key = next(key for key, each in value.items() if not isinstance(each, str))
         text = text.replace(unknown, f"[{key!r}]", 1)
     return text
-
-
-__all__ = ["Imported", "ImportedError"]

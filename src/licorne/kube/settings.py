@@ -172,17 +172,3 @@ def shown(texts: Mapping[str, str], origins: Mapping[str, str]) -> Iterator[Show
             given = bool(texts.get(key))
             value = texts[key] if given else setting.default
             yield Shown(key, value, origins[key] if given else "default", setting.applies)
-
-
-__all__ = [
-    "SETTINGS",
-    "TABLE",
-    "RunSettings",
-    "Settings",
-    "misread",
-    "read_settings",
-    "set_levels",
-    "shown",
-    "unusable",
-    "wait_for_restart",
-]

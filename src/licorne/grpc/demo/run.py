@@ -197,6 +197,3 @@ def sights(rest: str, grpc: str, *, token: bool = False) -> str:
     if token:
         lines += ["", 'REST wants a token: add -H "authorization: Bearer TOKEN" to each, --token-file FILE to licorne.']
     return "\n".join([*lines, "", "Ctrl-C ends it.", ""])
-
-
-__all__ = ["Demonstration", "sights"]

@@ -346,6 +346,3 @@ def _key(reasons: Sequence[explain.Reason]) -> str:
     """Return which rules keep a pod, without amounts."""
     where = (f"{type(one).__name__} {getattr(one, 'queue', '')} {getattr(one, 'name', '')}" for one in reasons)
     return "; ".join(dict.fromkeys(where))
-
-
-__all__ = ["ERROR", "SKIPPED", "UNSCHEDULABLE", "Waiting", "was_asked_for"]

@@ -221,6 +221,3 @@ def _both(first: Callable[..., None], second: Callable[..., None]) -> Callable[.
         second(*values, **more)
 
     return tell
-
-
-__all__ = ["DELIVERED", "ENTRY_BYTES", "START", "Both", "Noting", "Sink"]

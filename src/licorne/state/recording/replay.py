@@ -518,5 +518,3 @@ CALLBACKS: Final[dict[tuple[bool, bool], type[Callback]]] = {
     (True, True): _BothPredicates,
 }
 """The callback of a resource manager, by whether it answers predicates, and those of preemption."""
-
-__all__ = ["DivergedError", "Outcome", "Replay", "add_checkpoint", "replay_from", "replay_from_newest"]

@@ -73,6 +73,3 @@ def _set_limits() -> None:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
         with contextlib.suppress(OSError):
             os.nice(5)
-
-
-__all__ = ["Job", "Kind", "done", "main"]

@@ -157,6 +157,3 @@ def _configuration(found: Found) -> Configuration:
     if isinstance(found, Report):
         raise ConfigError(found.faults)
     return found
-
-
-__all__ = ["CHECK_ENDED", "Checks"]

@@ -340,6 +340,3 @@ def _recording(found: Snapshot, recording: Recording | None) -> None:
     found.gauge("licorne_recording_queue_bytes", [], queue_bytes)
     lag_s = [] if recording is None else [((), round(recording.lag_s, 3))]
     found.gauge("licorne_recording_lag_seconds", [], lag_s)
-
-
-__all__ = ["CONTENT_TYPE", "Metrics", "Snapshot", "fill"]

@@ -133,6 +133,3 @@ def _lineage(figures: dict[str, QueueFigures], path: str) -> Iterator[QueueFigur
 def homes_of(partitions: list[Partition]) -> Homes:
     """Return the partitions by (resource manager, name)."""
     return {(partition.owner, partition.name): partition for partition in partitions}
-
-
-__all__ = ["QUEUE_STATES", "ZEROS_MAX", "QueueFigures", "add_amounts", "figures_of", "homes_of", "keep_zeros"]

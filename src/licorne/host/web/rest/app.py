@@ -226,6 +226,3 @@ async def _lifespan(receive: Receive, send: Send) -> None:
         elif message["type"] == "lifespan.shutdown":
             await send({"type": "lifespan.shutdown.complete"})
             return
-
-
-__all__ = ["Dispatcher", "RestApp", "make_app"]

@@ -118,6 +118,3 @@ def _responses(endpoint: Endpoint, of_type: dict[str, Map]) -> Map:
     for status in sorted({*endpoint.statuses, 401, 403, 414, 429, 503}):
         found[str(status)] = {"description": _REASONS[status], "content": failure}
     return found
-
-
-__all__ = ["document"]
