@@ -72,7 +72,7 @@ def test_only_who_may_changes_anything_and_is_logged(case: Any) -> None:
 
 FAULTS: dict[str, tuple[Any, str, Any]] = {
     "strangers may change all": (Security, "exposed", lambda *_, **__: []),
-    "a change is not logged": (app.Dispatcher, "_on_change", property(lambda _: lambda *_: None, lambda *_: None)),
+    "a change is not logged": (app.Dispatcher, "_on_change", property(lambda _: lambda **_: None, lambda *_: None)),
     "who has made a change is not logged": (app, "peer", lambda _: "unix"),
 }
 
