@@ -78,15 +78,18 @@ class _Constraint:
         self._alike = of.match_attribute is not None
         # Of each device; of those that are to be alike what they have in common with all before. None: they need not have any.
         self._values: list[frozenset[object] | None] = []
+        self._read: dict[DeviceId, frozenset[object]] = {}
 
     def add(self, request: str, one: OfferedDevice) -> bool:
         """Add a device; False if the constraint forbids it. Otherwise `remove` takes it out."""
         values = None
         if self._is_about(request):
-            values = values_of(one.device, one.id[0], self._attribute)
-            others = [known for known in self._values if known is not None]
+            values = self._read.get(one.id)
+            if values is None:
+                values = self._read[one.id] = values_of(one.device, one.id[0], self._attribute)
+            others = (known for known in reversed(self._values) if known is not None)
             if self._alike:
-                values = values.intersection(*others)
+                values &= next(others, values)
             elif any(values & known for known in others):
                 return False
             if not values:
