@@ -309,6 +309,9 @@ def cel(c):
 def device_slices(c, rich=True):
     """Slices of nodes, of zones and of the whole cluster; returns the devices."""
     out = []
+    lists = c.chance(0.2)
+    if lists:
+        c.obj.setdefault("config", {}).setdefault("gates", {})["DRAListTypeAttributes"] = True
 
     def device(name):
         attributes = {
@@ -316,7 +319,7 @@ def device_slices(c, rich=True):
             "cores": {"int": c.pick([4, 8, 16])},
             "healthy": {"bool": c.chance(0.7)},
             "firmware": {"version": c.pick(["1.3.9", "1.5.0", "2.0.0"])},
-            "numa": {"int": c.r.randint(0, 1)},
+            "numa": {"ints": c.some([0, 1, 2], 1, 2)} if lists and c.chance(0.7) else {"int": c.r.randint(0, 1)},
         }
         made = {
             "name": name,
@@ -461,7 +464,9 @@ def new_claim(c, home, requests, **more):
         spec["devices"]["constraints"] = [
             clean(
                 {
-                    "matchAttribute": f"{DRIVER}/{c.pick(['model', 'numa', 'cores'])}",
+                    c.pick(
+                        ["matchAttribute", "matchAttribute", "distinctAttribute"]
+                    ): f"{DRIVER}/{c.pick(['model', 'numa', 'cores'])}",
                     "requests": None if c.chance(0.5) else [r["name"] for r in requests[:2]],
                 }
             )

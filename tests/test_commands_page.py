@@ -12,9 +12,9 @@ PAGE = Path(__file__).resolve().parents[1] / "docs/reference/commands.md"
 
 
 def test_the_page_of_the_commands_is_made_from_the_code() -> None:
-    from licorne.cli.commands_page import commands_page  # noqa: PLC0415
+    from pages import commands_page  # noqa: PLC0415
 
-    assert PAGE.read_text(encoding="utf-8") == commands_page(), "run: python docs/generate_commands.py"
+    assert PAGE.read_text(encoding="utf-8") == commands_page(), "run: python tools/pages.py"
 
 
 def test_every_command_and_option_is_on_the_page() -> None:

@@ -93,10 +93,6 @@ PARTS = {
         ("make coverage",),
     ),
     "safe": Part("the core compiled with checks of bounds, of None and of integer overflow", ("make safe",)),
-    "events": Part(
-        "licorne kube on a real control plane with the events of YuniKorn",
-        ("LICORNE_YUNIKORN_EVENTS=1 make end-to-end",),
-    ),
     "original": Part("the tests beside a running yunikorn-core", ("make yunikorn", f"{TESTS} -m '' tests/yunikorn")),
     "oracle": Part(
         "verdicts of kube-scheduler's filter plugins on new cases",

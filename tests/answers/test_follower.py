@@ -57,7 +57,7 @@ async def followed(
             yield world, follower
         else:
             with Recorder(recording) as recorder:
-                world.api.input_log = Both(recorder, follower)
+                world.api.input_log = Both.of(recorder, follower)
                 yield world, follower
     finally:
         follower.close()

@@ -15,6 +15,7 @@ import licorne
 from common.examples import examples
 from licorne.answers import shares
 from licorne.answers.shares import UNGUARANTEED, Borrower, Loan, LoanSum, PersonLimit, loans
+from licorne.core.constants import SUM_MAX
 from licorne.state.dump import read_dump
 from licorne.state.restore import restore
 from licorne.state.restored import UnknownNameError
@@ -194,13 +195,14 @@ def test_who_is_below_its_guarantee_with_work_that_waits() -> None:
 def test_each_type_waits_since_its_own_oldest_ask() -> None:
     world = World().register(text=PROMISED).application("cpus", "root.a.x").application("gpus", "root.a.y")
     world.ask("c", "cpus", vcore=1000).now += 599 * SECOND_NS
-    world.ask("g", "gpus", vcore=1000, gpu=1).now += SECOND_NS
+    world.ask("g", "gpus", vcore=1000, gpu=1).node("n", gpu=SUM_MAX).now += SECOND_NS
     [part] = licorne.shares(world.api).partitions
     found = {(row.queue, row.resource): (row.below, row.waits_since_s) for row in part.queues if row.pending}
     begun = START_NS / SECOND_NS
     assert found["root.a", "vcore"] == (2000, begun)
     assert found["root.a", "gpu"] == (1, begun + 599)
     assert found["root.a.y", "vcore"][1] == begun + 599
+    assert {row.max for row in part.queues if row.resource == "gpu"} == {None}, "the node does not limit them"
 
 
 def test_limits_of_people_are_told_wherever_they_are() -> None:

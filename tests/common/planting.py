@@ -7,13 +7,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import _pytest
 import pytest
+from hypothesis import Phase, given
 
 import licorne
+from common.examples import examples
 from licorne.core.inspection.validate import InvariantError
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
 PRODUCT = Path(licorne.__file__).resolve().parent
 PYTEST = Path(_pytest.__file__).resolve().parent
@@ -104,3 +109,13 @@ class Counted:
     def looked_at(self) -> str:
         """How many examples the law was asked for, as the table of planted faults shows it."""
         return number_of(self._count, "example")
+
+    def search(self, drawn: SearchStrategy[Any], number: int) -> None:
+        """Ask the law for so many drawn examples, in proportion to the profile, or until one breaks it; none is made smaller."""
+
+        @examples(number, phases=(Phase.generate,), report_multiple_bugs=False)
+        @given(drawn)
+        def holds(example: Any) -> None:
+            self(example)
+
+        holds()

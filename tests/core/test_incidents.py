@@ -160,10 +160,7 @@ def test_an_error_of_a_callback_reaches_the_handler_with_its_traceback() -> None
     (said,) = heard
     assert (said.kind, said.rm_id, said.callback) == ("callback error", "rm", "update_allocation")
     assert isinstance(said.error, AttributeError) and said.error.__traceback__ is not None
-    (kept,) = api.callback_errors
-    assert kept == "AttributeError: 'Allocation' object has no attribute 'key'"
-    lines = "".join(kept.traceback.format())  # type: ignore[attr-defined]
-    assert "in update_allocation" in lines and "self.placed.append(new.key)" in lines
+    assert api.callback_errors == ["AttributeError: 'Allocation' object has no attribute 'key'"]
 
 
 class UnspeakableError(Exception):

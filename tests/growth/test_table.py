@@ -25,7 +25,6 @@ SHORT_LIVED = {
     "DeviceRoom": "one search for victims",
     "Trial": "one trial of a gang",
     "GangPacking": "one search in a trial of a gang",
-    "_Begun": "one request",
     "_Objects": "the contract of checkpoints",
     "_Found": "one checkpoint that is taken",
     "_Members": "one checkpoint that is taken",

@@ -88,10 +88,14 @@ class Server:
         self.on_bind: Callable[[Pod, str], None] = lambda _pod, _node: None
         self.on_delete: Callable[[Pod], None] = lambda _pod: None
         """Called when a client deletes a pod, before that takes effect."""
+        self.on_create: Callable[[], None] = lambda: None
+        """Called when a client creates a pod, before that takes effect."""
         self.writes: dict[str, int] = {}
         self.tries_to_tell: dict[str, int] = {}
         """How often a victim was to be told why it goes, by its UID; also requests that failed."""
         self.events: list[dict[str, Any]] = []
+        self.dropped: set[str] = set()
+        """Fields of the status of objects that it does not keep."""
         self.lease: Lease | None = None
         self._lease_dice = random.Random(1)  # so that schedules are the same with a lease and without
         self._news = asyncio.Event()
@@ -437,6 +441,7 @@ class FakeClient:
             meta = body["metadata"]
             if (meta["namespace"], meta["name"]) in self.server.objects.get("pods", {}):
                 raise ApiError(409, "AlreadyExists", "there is one already")
+            self.server.on_create()
             try:
                 made = msgspec.convert(body, Pod, strict=False)
             except msgspec.ValidationError as error:
@@ -448,17 +453,16 @@ class FakeClient:
             self.server.put("pods", made)
         await self.server.trouble_after()
 
-    async def patch(self, path: str, body: dict[str, Any]) -> None:
-        """Change fields of an event, a lease, a claim or a volume, or the status of a pod."""
+    async def patch(self, path: str, body: dict[str, Any]) -> bytes:
+        """Change fields of an event, a lease, a claim or a volume, or the status of a pod; return the object."""
         if "/leases/" in path:
             now = msgspec.to_builtins(self.server.lease) if self.server.lease is not None else {"metadata": {}}
             spec = {name: value for name, value in (now.get("spec", {}) | body["spec"]).items() if value is not None}
             await self._write_lease(msgspec.convert({**now, "spec": spec}, Lease), body["metadata"]["resourceVersion"])
-            return
+            return b""
         *place, plural, name = path.removesuffix("/status").split("/")
         if plural in ("persistentvolumeclaims", "persistentvolumes", "resourceclaims", "pods"):
-            await self._patch_object(plural, place[-1] if "namespaces" in place else "", name, body)
-            return
+            return await self._patch_object(plural, place[-1] if "namespaces" in place else "", name, body)
         self._count("patch")
         await self.server.trouble_before()
         found = [one for one in self.server.events if one["metadata"]["name"] == path.rpartition("/")[2]]
@@ -466,8 +470,9 @@ class FakeClient:
             raise ApiError(404, "NotFound", "there is none")
         found[0].update(body)
         await self.server.trouble_after()
+        return b""
 
-    async def _patch_object(self, plural: str, namespace: str, name: str, body: dict[str, Any]) -> None:
+    async def _patch_object(self, plural: str, namespace: str, name: str, body: dict[str, Any]) -> bytes:
         self._count("volume")
         await self.server.trouble_before()
         found = self.server.objects.get(plural, {}).get((namespace, name))
@@ -478,6 +483,8 @@ class FakeClient:
             raise ApiError(409, "Conflict", "the object has been modified")
         if body["metadata"].get("uid", meta.uid) != meta.uid:
             raise ApiError(409, "Conflict", "the UID in the precondition does not match")
+        for field in self.server.dropped:
+            body.get("status", {}).pop(field, None)
         changed = msgspec.convert(_merged(msgspec.to_builtins(found), body), type(found))
         if isinstance(changed, ResourceClaim) and isinstance(found, ResourceClaim):
             was, now = found.status, changed.status
@@ -493,9 +500,10 @@ class FakeClient:
                 one.consumed_capacity = {name: f"{value}000m" for name, value in given.items()} or None
         if isinstance(changed, ResourceClaim) and meta.deletion_timestamp and not changed.metadata.finalizers:
             self.server.remove(plural, namespace, name)
-        else:
+        elif changed != found:
             self.server.put(plural, changed)
         await self.server.trouble_after()
+        return msgspec.json.encode(changed)
 
     async def delete(self, path: str, uid: str, grace_s: int | None = None) -> None:
         """Delete a claim of devices; one with finalizers is only marked."""

@@ -6,6 +6,7 @@ API server, or what one process of licorne has read together with what it has de
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from typing import Final, TypeVar
@@ -13,12 +14,13 @@ from typing import Final, TypeVar
 import msgspec
 
 from kube.domains import UNRESOLVABLE, Domains
-from licorne.kube.objects import Node, Pod, PodDisruptionBudget
+from licorne.kube.objects import Namespace, Node, Pod, PodDisruptionBudget
 from licorne.kube.objects.nodes import Taint
 
 OURS: Final = "yunikorn"
 DEVICE: Final = "nvidia.com/gpu"
 PLACEHOLDER: Final = "internal.yunikorn.apache.org/placeholder"
+Y: Final = "yunikorn.apache.org/"
 Amounts = dict[str, int]
 Port = tuple[str, int]
 K = TypeVar("K")
@@ -72,7 +74,7 @@ def is_placeholder(pod: Pod) -> bool:
 
 def is_member(pod: Pod) -> bool:
     """Return whether a pod is one of a gang."""
-    return "yunikorn.apache.org/task-group-name" in (pod.metadata.annotations or {})
+    return f"{Y}task-group-name" in (pod.metadata.annotations or {})
 
 
 def is_undecided(pod: Pod) -> bool:
@@ -90,10 +92,30 @@ def has_ended(pod: Pod) -> bool:
     return pod.status.phase in ("Succeeded", "Failed")
 
 
+def is_unnamed(pod: Pod) -> bool:
+    """Return whether a pod names no application, so that it has nothing in common with the others of its namespace."""
+    return not {f"{Y}app-id", "applicationId"} & {*(pod.metadata.labels or {})}
+
+
 def application_of(pod: Pod) -> str:
-    """Return the application that a pod names; placeholders have another label than the pods of a schedule."""
+    """Return the application that a pod names, or one for its namespace; placeholders have another label than other pods."""
     labels = pod.metadata.labels or {}
-    return labels.get("yunikorn.apache.org/app-id") or labels.get("applicationId", "")
+    return labels.get(f"{Y}app-id") or labels.get("applicationId", f"root.t.{pod.metadata.namespace}-autogen")
+
+
+def hard_members(pod: Pod) -> int:
+    """Return how many members the Hard gang of a pod has; 0: it is of none."""
+    annotations = pod.metadata.annotations or {}
+    is_hard = "gangSchedulingStyle=Hard" in annotations.get(f"{Y}schedulingPolicyParameters", "")
+    return sum(group["minMember"] for group in json.loads(annotations[f"{Y}task-groups"])) if is_hard else 0
+
+
+def with_quotas(limits: Limits, namespaces: Iterable[Namespace]) -> Limits:
+    """Return limits together with those of the queues that are made for namespaces."""
+    texts = {one.metadata.name: (one.metadata.annotations or {}).get(f"{Y}namespace.quota") for one in namespaces}
+    quotas = {name: json.loads(text)["cpu"] for name, text in texts.items() if text}
+    own = {f"root.t.{name}": {"vcore": quantity(cpu, milli=True)} for name, cpu in quotas.items()}
+    return Limits(limits.max | own, limits.guaranteed)
 
 
 def queue_of(pod: Pod) -> str:

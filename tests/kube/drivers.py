@@ -10,7 +10,7 @@ import msgspec
 
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim, ResourceSlice
 from licorne.kube.objects.pods import PodResourceClaimStatus
-from licorne.kube.pods.devices import names_of_claims
+from licorne.kube.pods.device_claims import names_of_claims
 from licorne.kube.pods.work import is_over
 
 from .apiserver import Server

@@ -97,9 +97,10 @@ def is_at_rest(world: World, runner: Runner) -> bool:
         }:
             return False
     for app in manager.records.applications.values():
-        placeholders = [record for record in app.pods.values() if record.work.ask.placeholder]
-        if app.gang_stage is GangStage.RESERVING and not placeholders and app.undecided is None:
-            return False  # nobody has seen those that it had made; they are made again in a while
+        placeholders = {record.pod.metadata.name for record in app.pods.values() if record.work.ask.placeholder}
+        lacks = not placeholders or not app.creations.keys() <= placeholders
+        if app.gang_stage is GangStage.RESERVING and lacks and app.undecided is None:
+            return False  # nobody has seen those that it had made, or they are refused; they are made again in a while
     return all(
         record.stage not in (Stage.AWAITS_CLAIMS, Stage.ASSUMED, Stage.UNBOUND)
         for record in manager.records.pods.values()

@@ -26,7 +26,7 @@ from licorne.kube import configuring
 from licorne.kube.binding import Binder
 from licorne.kube.configmaps import Configuration
 from licorne.kube.lease import HeldLease
-from licorne.kube.manager import Manager, applications, gangs, lifecycle
+from licorne.kube.manager import Manager, applications, gangs, lifecycle, records
 from licorne.kube.manager import manager as managing
 from licorne.kube.manager.budgets import Budgets
 from licorne.kube.manager.decisions import Decisions
@@ -212,6 +212,16 @@ def _failed_like_members(sound: Any) -> Any:
     return remove_placeholder
 
 
+def _as_if_soft(sound: Any) -> Any:
+    def not_created(self: Gangs, application_id: str, *more: Any) -> None:
+        application = self._records.applications.get(application_id)
+        if application is not None and application.gang is not None:
+            application.gang = msgspec.structs.replace(application.gang, hard=False)
+        sound(self, application_id, *more)
+
+    return not_created
+
+
 def _with_its_age(sound: Any) -> Any:
     def announcement(application: Any, work: Any) -> AddApplication:
         message: AddApplication = sound(application, work)
@@ -287,6 +297,9 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a pod group that changes changes nothing": (PodGroups, "_changed", _nothing),
     "volumes do not count on their nodes": (volumes, "_attached", lambda _sound: lambda *_: {}),
     "the lease of another process is no reason to wait": (HeldLease, "_may_write", lambda _sound: lambda *_: True),
+    "a Hard gang goes on without a placeholder that is refused": (Gangs, "not_created", _as_if_soft),
+    "a quota of a namespace waits for the next application": (applications.Applications, "tell_of_quota", _nothing),
+    "pods that name no application have a driver": (records, "has_generated_id", lambda _sound: lambda _: False),
 }
 
 
@@ -311,6 +324,9 @@ KINDS = {
     "a pod group that changes changes nothing": Kind(groups=True),
     "volumes do not count on their nodes": Kind(volumes=True),
     "the lease of another process is no reason to wait": Kind(beside=True),
+    "a Hard gang goes on without a placeholder that is refused": Kind(hard=True, refuses=True),
+    "a quota of a namespace waits for the next application": Kind(namespaces=True),
+    "pods that name no application have a driver": Kind(preemption=True, namespaces=True),
 }
 """Kinds of worlds for faults that few of the drawn ones can show; the others are looked for in those."""
 HOT = {"what others claim on a node is there for everybody"}

@@ -140,9 +140,10 @@ class MortalClient(FakeClient):
         """Create an object, if the process is alive."""
         await self._sent(super().create(path, body))
 
-    async def patch(self, path: str, body: dict[str, Any]) -> None:
+    async def patch(self, path: str, body: dict[str, Any]) -> bytes:
         """Change an object, if the process is alive."""
-        await self._sent(super().patch(path, body))
+        answer: bytes = await self._sent(super().patch(path, body))
+        return answer
 
     async def delete(self, path: str, uid: str, grace_s: int | None = None) -> None:
         """Delete an object, if the process is alive."""

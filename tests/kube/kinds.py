@@ -41,7 +41,7 @@ CLAIM: Final = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 MODES: Final = ("ReadWriteOnce", "ReadWriteMany", SINGLE_POD)
 LIMIT: Final = 5
 """How many volumes of the driver a node takes, where there are volumes."""
-LATER: Final = ("shrinks", "devices", "hangs", "beside", "together", "volumes", "groups")
+LATER: Final = ("shrinks", "devices", "hangs", "beside", "together", "volumes", "groups", "namespaces", "refuses")
 """Features with rng of their own, so that the worlds without them stay what they were."""
 
 
@@ -67,6 +67,8 @@ class Kind(msgspec.Struct, frozen=True):
     - `together`: pods demand to be near others, apart from them, or spread; pods and nodes are relabelled.
     - `volumes`: pods have claims, of volumes that are there and of ones that a provisioner makes, or does not; nodes take so many.
     - `groups`: native pod groups, which come late, go, come anew, and need more or fewer pods than before.
+    - `namespaces`: pods that name no application, in namespaces with queues of their own, whose quotas change.
+    - `refuses`: a ResourceQuota takes only so many placeholders for a while, or none.
     - `beside`: a second process is started beside the first one, which then ends or loses sight of the Lease, or goes on.
     """
 
@@ -89,6 +91,8 @@ class Kind(msgspec.Struct, frozen=True):
     together: bool = False
     volumes: bool = False
     groups: bool = False
+    namespaces: bool = False
+    refuses: bool = False
 
     @property
     def keeps_nodes(self) -> bool:
@@ -150,10 +154,12 @@ def configuration(kind: Kind, limits: Limits) -> dict[str, str]:
         return f"resources: {{{', '.join(texts)}}}" if texts else "resources: {}"
 
     delay = "properties: {preemption.delay: 1s}"
+    by_namespace = "{name: tag, value: namespace, create: true, parent: {name: fixed, value: root.t}}, "
+    of_namespaces = "\n          - {name: t, parent: true}" if kind.namespaces else ""
     queues = f"""
 partitions:
   - name: default
-    placementrules: [{{name: provided}}, {{name: fixed, value: root.d}}]
+    placementrules: [{{name: provided}}, {by_namespace if kind.namespaces else ""}{{name: fixed, value: root.d}}]
     queues:
       - name: root
         submitacl: "*"
@@ -166,7 +172,7 @@ partitions:
               - {{name: c, {resources("root.p.c")}}}
               - {{name: d}}
           - {{name: d}}
-          - {{name: atom, properties: {{gang.scheduling: atomic}}}}
+          - {{name: atom, properties: {{gang.scheduling: atomic}}}}{of_namespaces}
 """
     return {
         "queues.yaml": queues,

@@ -39,6 +39,7 @@ from kube.provisioner import (
 )
 from kube.watched import Decision, Watched
 from licorne.host.log import Levels, no_log
+from licorne.kube.api import ApiError
 from licorne.kube.lease import LeaseLostError
 from licorne.kube.objects import ConfigMap, CSINode, Namespace, Node, Pod, PodDisruptionBudget, PodGroup, StorageClass
 from licorne.kube.objects.nodes import Taint
@@ -93,6 +94,7 @@ class World:
         self.server = Server(random.Random(seed + 1))
         self.server.on_bind = self.check_binding
         self.server.on_delete = self.check_deletion
+        self.server.on_create = self.check_creation
         self.bound: dict[str, str] = {}
         self.made = 0
         self.alive: list[Watched] = []
@@ -121,6 +123,8 @@ class World:
         self.provisioner.key = kinds.HOST
         self.may_hang = True
         """Whether victims may hang from now on."""
+        self.placeholders_max = NEVER_S
+        """How many placeholders a ResourceQuota takes."""
         self._devices_at: dict[str, float] = {}  # when the device plugin of a node is back
         self._writers: list[Runner] = []  # processes that have written, in their order
         self.controllers_act = True
@@ -234,6 +238,11 @@ class World:
                 lasts_s = self.later_dice.choice((20.0, 200.0, NEVER_S))
                 self.hanging.setdefault(pod.metadata.uid, self.now_s() + lasts_s)
 
+    def check_creation(self) -> None:
+        """Refuse one more placeholder than the ResourceQuota takes."""
+        if sum(books.is_placeholder(pod) for pod in self.server.pods()) >= self.placeholders_max:
+            raise ApiError(403, "Forbidden", "exceeded quota")
+
     def node(self, name: str) -> Node:
         """Return a node that is there."""
         found = self.server.objects["nodes"]["", name]
@@ -244,10 +253,15 @@ class World:
         """Return all nodes."""
         return [self.node(name) for _, name in self.server.objects["nodes"]]
 
+    def namespaces(self) -> list[Namespace]:
+        """Return all namespaces."""
+        return [one for one in self.server.objects["namespaces"].values() if isinstance(one, Namespace)]
+
     def view(self) -> View:
         """Return the cluster as the API server has it."""
         pods = [pod for pod in self.server.pods() if not is_over(pod)]
-        return View(self.nodes(), [(pod, pod.spec.node_name) for pod in pods], self.limits)
+        limits = books.with_quotas(self.limits, self.namespaces())
+        return View(self.nodes(), [(pod, pod.spec.node_name) for pod in pods], limits)
 
     def limits_of(self, found: ConfigMap) -> Limits | None:
         """Return the limits of a ConfigMap; None if it is to be refused."""
@@ -495,6 +509,30 @@ class World:
                     containers=[{"name": "c", "resources": {"requests": {"cpu": "1500m", "memory": "256Mi"}}}],
                 )
 
+    def change_namespaces(self) -> None:
+        """Give a namespace a quota, a first or another one; or create a pod there that names no application."""
+        rng, kind = self.later_dice, self.kind
+        if kind is None or not kind.namespaces or rng.random() > 0.3:
+            return
+        name = rng.choice(("t0", "t1"))
+        if name not in {one.metadata.name for one in self.namespaces()} or rng.random() < 0.3:
+            quota = {f"{books.Y}namespace.quota": f'{{"cpu": "{rng.randrange(1000, 6001, 500)}m"}}'}
+            body = {"metadata": {"name": name, "annotations": quota}}
+            self.server.put("namespaces", msgspec.convert(body, Namespace))
+        else:
+            requests = {"cpu": "1000m", "memory": "256Mi"}
+            self.add_pod(
+                metadata={"namespace": name, "labels": {}},
+                containers=[{"name": "c", "resources": {"requests": requests}}],
+                priority=rng.choice((0, 0, 5)) if kind.preemption else 0,
+            )
+
+    def change_resource_quota(self) -> None:
+        """Change how many placeholders a ResourceQuota takes."""
+        rng, kind = self.later_dice, self.kind
+        if kind is not None and kind.refuses and rng.random() < 0.05:
+            self.placeholders_max = rng.choice((0, 1, 3, NEVER_S))
+
     def add_foreign_pod(self) -> None:
         """Create a pod of another scheduler, or one of licorne's that somebody else has given a node."""
         rng = self.rng
@@ -662,6 +700,8 @@ class World:
         self.change_capacity()
         self.relabel()
         self.change_groups()
+        self.change_namespaces()
+        self.change_resource_quota()
         self.kubelets()
 
     def mark_deleted(self, pod: Pod) -> None:
@@ -885,7 +925,7 @@ async def _scenario(seed: int, kind: Kind | None, recorder: Recorder) -> tuple[d
             loop.pass_over(rng.choice((2.0, 7.0, 60.0)))
     world.server.trouble = calm()
     world.mend_map()
-    world.may_hang = False
+    world.may_hang, world.placeholders_max = False, NEVER_S
     for one in processes.running:
         one.client.lease_cut = False
     controlled_until = loop.time() + CALM_S - ends.SETTLED_S

@@ -235,6 +235,11 @@ def test_a_quota_that_is_raised_counts_at_once() -> None:
     assert bound(*(pod(name, "a", "of.n", cpu="2") for name in ("one", "two"))) == ["one"]
     quota("4")
     assert bound() == ["two"]
+    for record in list(cluster.manager.records.pods.values()):
+        cluster.manager.lifecycle.pod_gone(record.pod)
+    cluster.see()
+    quota("2")  # while the application, which has no pods, is completing
+    assert bound(*(pod(name, "a", "of.n", cpu="2") for name in ("three", "four"))) == ["three"]
     assert [*cluster.api.cluster.partition("rm").applications] == [*cluster.manager.records.applications] == ["a"]
 
 

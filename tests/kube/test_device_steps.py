@@ -16,9 +16,11 @@ from licorne.kube.manager.devices import KEPT_S
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import DeviceClass, ResourceClaim
 from licorne.kube.objects.devices import Consumer
-from licorne.kube.pods import device_search, device_selectors, devices
+from licorne.kube.pods import device_answers, device_search, device_selectors
+from licorne.kube.pods.device_search import DeviceSearch
+from licorne.kube.pods.extended import IMPLICIT
 
-from .drivers import places, resource_claim, wants
+from .drivers import RESOURCE, containers, places, resource_claim, resource_slice, wants
 from .places import Places
 
 # -- what is written, step by step -------------------------------------------------------------------------------
@@ -138,6 +140,64 @@ def test_devices_are_free_in_a_trial_when_all_that_use_their_claim_have_ended() 
     assert not store.holds("p")
 
 
+def test_a_trial_leaves_the_answers_of_searches_as_they_were() -> None:
+    made = places(2, 1)
+    made.manager.named_seen(resource_claim("a", namespace="ns"))
+    made.pod("p", resourceClaims=wants("a"))
+    steps_of(made)
+    node = made.manager.records.pods["p"].node
+    for name in "bc":
+        made.manager.named_seen(resource_claim(name, namespace="ns"))
+        made.pod(name, resourceClaims=wants(name))
+    made.manager.flush()
+    store = made.manager.lifecycle.devices.store
+    demand = made.manager.records.pods["b"].work.devices.demand
+    searched = DeviceSearch.find
+
+    with patch.object(DeviceSearch, "find", autospec=True, side_effect=searched) as find:
+
+        def looks() -> tuple[list[bool], int]:
+            before = find.call_count
+            return [not store.refuses(demand, name) for name in ("n0", "n1")], find.call_count - before
+
+        free = [name != node for name in ("n0", "n1")]
+        looks()
+        assert looks() == (free, 0)
+        store.lift("p", 1)
+        assert looks() == ([True, True], 0), "as before the pod had its device"
+        store.lift("p", -1)
+        assert looks() == (free, 0)
+        other = "n1" if node == "n0" else "n0"
+        store.take(("ns/b",), other)
+        assert looks() == ([False, False], 1)
+        store.give_back(("ns/b",), other)
+        assert looks() == (free, 0)
+        made.manager.named_seen(resource_slice(node, "d0", "new"))
+        assert looks()[0] == [True, True], "what is published now counts"
+
+
+def test_a_class_that_changes_concerns_pods_that_name_it_or_request_what_it_backs() -> None:
+    made = places(1, 1)
+    for name, of_class in (("a", "gpu"), ("b", "other")):
+        made.manager.named_seen(resource_claim(name, {"deviceClassName": of_class}, namespace="ns"))
+        made.pod(name, resourceClaims=wants(name))
+    for name, resource in (("c", RESOURCE), ("d", "example.com/other"), ("e", IMPLICIT + "other")):
+        made.pod(name, containers=containers(1, resource=resource))
+    devices = made.manager.lifecycle.devices
+
+    def concerned(name: str, resource: str | None) -> str:
+        made.manager.flush()
+        spec = {"extendedResourceName": resource} if resource else {}
+        made.manager.named_seen(msgspec.convert({"metadata": {"name": name}, "spec": spec}, DeviceClass))
+        return "".join(sorted(devices.take_changed()))
+
+    assert concerned("gpu", "example.com/other") == "acd"
+    assert concerned("gpu", None) == "ad"
+    assert concerned("other", RESOURCE) == "bce"
+    made.no_pod("c")
+    assert concerned("other", RESOURCE) == "be"
+
+
 # -- bounds ------------------------------------------------------------------------------------------------------
 
 NONE_MEETS = {"selectors": [{"cel": {"expression": 'device.driver == "x"'}}]}
@@ -175,7 +235,7 @@ def test_the_searches_of_all_nodes_for_a_demand_are_bounded_together() -> None:
     made = places(3, 20)
     made.manager.named_seen(resource_claim("c", {"count": 21}, namespace="ns"))
     made.pod("p", resourceClaims=wants("c"))
-    with patch.object(devices, "DEMAND_STEPS_MAX", 30):
+    with patch.object(device_answers, "DEMAND_STEPS_MAX", 30):
         made.run()
         assert "on all nodes" not in refusal(made, "n0")
         assert "within 30 steps on all nodes" in refusal(made, "n2")

@@ -415,11 +415,51 @@ def test_checks_are_found_by_demand_and_by_claim_and_forgotten_with_their_asks()
     assert len(count.checks) == 1
 
 
+# -- constraints -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("attributes", "match", "distinct"),
+    [
+        ([{"int": 1}, {"int": 1}], True, False),
+        ([{"int": 1}, {"int": 2}], False, True),
+        ([{"int": 1}, {"string": "1"}], False, True),
+        ([{"ints": [1, 2]}, {"ints": [2, 3]}], True, False),
+        ([{"ints": [1, 2]}, {"int": 2}], True, False),
+        ([{"ints": [1, 2]}, {"ints": [3, 4]}], False, True),
+        ([{"ints": [1]}, {"bools": [True]}], False, True),
+        ([{"strings": ["a", "b"]}, {"strings": ["b", "c"]}, {"strings": ["c", "a"]}], False, False),
+        ([{"versions": ["1.0.0", "2.0.0"]}, {"versions": ["2.0.0"]}, {"version": "2.0.0"}], True, False),
+        ([{"ints": [1, 2]}, {"ints": []}], False, False),
+    ],
+)
+def test_devices_match_by_a_value_that_all_have_and_differ_by_having_none_in_common(
+    attributes: list[dict[str, Any]], match: bool, distinct: bool
+) -> None:
+    for kind, expected in (("matchAttribute", match), ("distinctAttribute", distinct)):
+        made = places(1, 0)
+        devices = [{"name": f"d{n}", "attributes": {"x": one}} for n, one in enumerate(attributes)]
+        made.manager.named_seen(resource_slice("n0", *devices))
+        constraint = {kind: f"{DRIVER}/x"}
+        made.manager.named_seen(
+            resource_claim("c", {"count": len(attributes)}, namespace="ns", constraints=[constraint])
+        )
+        made.pod("p", resourceClaims=wants("c"))
+        made.run()
+        assert bool(made.manager.records.pods["p"].node) is expected, kind
+
+
 # -- selectors ---------------------------------------------------------------------------------------------------
 
 DEVICE = {
     "name": "d",
-    "attributes": {"cores": {"int": 8}, "firmware": {"version": "1.10.0-rc.1"}, "x.com/model": {"string": "a"}},
+    "attributes": {
+        "cores": {"int": 8},
+        "firmware": {"version": "1.10.0-rc.1"},
+        "x.com/model": {"string": "a"},
+        "links": {"strings": ["a", "b"]},
+        "drivers": {"versions": ["1.0.0", "2.0.0"]},
+    },
     "capacity": {"memory": {"value": "40Gi"}},
 }
 OF = f'device.attributes["{DRIVER}"]'
@@ -439,6 +479,9 @@ MEMORY = f'device.capacity["{DRIVER}"].memory'
         (f'{MEMORY}.sub(quantity("39Gi")).asInteger() == 1073741824', True),
         (f'{MEMORY}.add(1).sign() == 1 && isQuantity("1.5Gi") && quantity("1500m").asApproximateFloat() == 1.5', True),
         (f"has({OF}.serial)", False),
+        (f'{OF}.links.includes("b") && !{OF}.links.includes("c") && !{OF}.links.includes(1)', True),
+        (f"{OF}.cores.includes(8) && !{OF}.cores.includes(true) && {OF}.links.exists(one, one == 'a')", True),
+        (f'{OF}.firmware.includes(semver("1.10.0-rc.1")) && {OF}.drivers.includes(semver("2.0.0"))', True),
         (f'{OF}.?serial.orValue("none") == "none"', True),
         (f'{OF}.serial == "x"', "serial"),
         ('has(device.attributes["other.com"].x)', False),

@@ -2,8 +2,7 @@
 
 `make controlplane` builds the control plane from Go modules, and `make end-to-end` runs these tests. Cases wait most of
 the time, so all that were chosen run at once, each in a namespace of its own, and a test here takes the result of one.
-That needs a process of its own: beside other workers these tests are skipped. With LICORNE_YUNIKORN_EVENTS=1 licorne posts
-the events of YuniKorn too (`licorne.yunikorn-events`), and each case must end as without.
+That needs a process of its own: beside other workers these tests are skipped.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from kube.cases import (
     told,
     workloads,
 )
-from kube.cases.place import QUEUES, SETTINGS
+from kube.cases.place import QUEUES
 from kube.cluster import HOME, MANIFESTS, PROGRAMS, ROOT, WATCHING, ControlPlane, Licorne, comes
 
 CASES: Final = [
@@ -81,7 +80,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 def _prepare(plane: ControlPlane) -> None:
     """Make what cases share: queues, priority classes, a runtime class."""
-    plane.configure({"queues.yaml": QUEUES, **SETTINGS})
+    plane.configure({"queues.yaml": QUEUES})
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
     plane.create(classes, {"metadata": {"name": "cases-high"}, "value": 1000})
     plane.create(classes, {"metadata": {"name": "cases-humble"}, "value": 0, "preemptionPolicy": "Never"})
@@ -188,7 +187,7 @@ def test_the_commands_of_changing_over_work(
         plane.kubectl("delete", "namespace", "yunikorn", "--wait=false")
         plane.kubectl("-n", HOME, "delete", "deployment,service", "yunikorn-web", "--ignore-not-found")
         plane.kubectl("apply", "-k", str(MANIFESTS))
-        plane.configure({"queues.yaml": QUEUES, **SETTINGS})
+        plane.configure({"queues.yaml": QUEUES})
 
 
 READS: Final = [

@@ -11,12 +11,14 @@ import pytest
 
 from common.virtual import run
 from kube import kills, schedules
+from licorne.core.constants import SUM_MAX
 from licorne.kube.api.client import ApiError
-from licorne.kube.manager.commands import Evict, WriteClaim
+from licorne.kube.manager.commands import CLAIM_STATUS, DROPPED, CreatePod, Evict, WriteClaim
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import DeviceRequest, ResourceClaimStatus
 from licorne.kube.pods import keys
-from licorne.kube.pods.devices import OF_CLASS, UNLIMITED_MAX
+from licorne.kube.pods.device_claims import OF_CLASS
+from licorne.kube.pods.devices import UNLIMITED_MAX
 from licorne.kube.pods.extended import ANNOTATION, FINALIZER, IMPLICIT, Extended, claim_key, extended_of
 
 from .drivers import CLASS, DRIVER, RESOURCE, containers, places, resource_claim, resource_slice, wants
@@ -314,6 +316,27 @@ def test_a_pod_whose_status_names_a_claim_gets_no_node_that_lists_the_resource()
     played(steps)
 
 
+def test_where_the_api_server_drops_the_status_only_nodes_that_list_a_resource_have_it() -> None:
+    async def steps(made: World) -> None:
+        made.server.dropped.add(CLAIM_STATUS)
+        pod = asks(made, 1)
+        await asyncio.sleep(60.0)
+        assert (made.node_of(pod), made.controller.claims()) == ("", [])
+        assert f"No node has {RESOURCE}" in made.said_of(pod)
+        assert len([one for one in made.server.events if DROPPED in one["note"]]) == 1
+        writes = made.server.writes["volume"]
+        known = made.world.node("n0")
+        listed = {**(known.status.allocatable or {}), RESOURCE: "4"}
+        made.server.put(
+            "nodes", msgspec.structs.replace(known, status=msgspec.structs.replace(known.status, allocatable=listed))
+        )
+        await asyncio.sleep(30.0)
+        assert made.node_of(pod) == "n0"
+        assert made.server.writes["volume"] == writes
+
+    played(steps)
+
+
 @pytest.mark.parametrize("backs", ["", "example.com/other"])
 def test_the_claim_of_a_pod_that_waits_is_removed_when_no_class_backs_its_resource_any_more(backs: str) -> None:
     async def steps(made: World) -> None:
@@ -396,6 +419,16 @@ def test_what_a_claim_counts_for_in_quotas(requests: list[dict[str, Any]], count
     }
 
 
+def test_nodes_have_what_pods_count_that_run_when_licorne_starts() -> None:
+    made = places(1, 1)
+    made.manager.named_seen(resource_claim("c", namespace="ns"))
+    made.pod("p", resourceClaims=wants("c"), nodeName="n0")
+    made.run()
+    partition = made.api.cluster.partition("rm")
+    assert partition.nodes["n0"].allocated.named(partition.types)["gpu" + OF_CLASS] == 1
+    assert partition.nodes["n0"].capacity.named(partition.types)["gpu" + OF_CLASS] == SUM_MAX
+
+
 def test_a_claim_of_classes_that_are_not_there_bars_no_other_pod() -> None:
     made = places(1, 4)
     absent = resource_claim("absent", namespace="ns")
@@ -466,6 +499,47 @@ def test_members_of_a_gang_with_placeholders_get_the_devices_of_their_claims() -
         assert len(made.controller.claims()) == 2
 
     played(steps)
+
+
+@pytest.mark.parametrize("members", [2, 3])
+def test_placeholders_count_devices_for_members_and_these_count_them_once_they_have_a_node(members: int) -> None:
+    made = places(1, 10, Limited())
+    groups = msgspec.json.encode([{"name": "g", "minMember": members, "minResource": {"cpu": "1m"}}]).decode()
+    annotations = {keys.TASK_GROUPS: groups, keys.TASK_GROUP_NAME: "g"}
+    for number in range(members):
+        made.manager.named_seen(resource_claim(f"c{number}", namespace="ns"))
+        claims, labels = wants(f"c{number}"), {keys.APP_ID: "g"}
+        made.pod(
+            f"p{number}", resourceClaims=claims, labels=labels, annotations={**annotations}, containers=[{"name": "c"}]
+        )
+    bodies = {one.body["metadata"]["name"]: one.body for one in made.manager.flush() if isinstance(one, CreatePod)}
+    for name, body in bodies.items():
+        meta, spec = body["metadata"], body["spec"]
+        made.pod(name, labels=meta["labels"], annotations=meta["annotations"], containers=spec["containers"])
+    commands = steps_of(made)
+    assert sorted(made.manager.records.pods[name].node for name in bodies) == ["", "n0", "n0"][3 - members :]
+    assert used(made) == 2
+    if members == 3:
+        assert any(
+            "gpu" + OF_CLASS in str(why) for key, _, why in made.api.cluster.partition("rm").waiting() if key in bodies
+        )
+        return
+    assert {one.name for one in commands if isinstance(one, Evict)} == {*bodies}
+    for name in bodies:
+        made.no_pod(name)
+    steps_of(made)
+    assert [made.manager.records.pods[f"p{number}"].node for number in range(members)] == ["n0", "n0"]
+    assert used(made) == 2
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"gpu.deviceclass.resource.k8s.io/devices":-1}', '{"cpu":1}', "[" * 9999])
+def test_what_a_placeholder_cannot_count_it_does_not(text: str) -> None:
+    made = places(1, 1)
+    annotations = {keys.PLACEHOLDER: "true", keys.TASK_GROUP_NAME: "g", keys.PLACEHOLDER_DEVICES: text}
+    made.pod("p", annotations=annotations, labels={keys.APP_ID: "g"})
+    found = made.manager.records.pods["p"].work.ask.resource or {}
+    assert not [name for name in found if name.endswith(OF_CLASS)]
+    assert found.get("vcore", 0) != 1
 
 
 def test_placeholders_hold_no_devices_for_an_extended_resource_and_say_so() -> None:

@@ -786,7 +786,7 @@ def test_a_placeholder_that_is_replaced_is_no_room_for_the_next_try_of_its_gang(
     now_ns = 10**18
     manager = started(QUEUES, lambda: now_ns)
     first = member("first")
-    first.metadata.annotations["yunikorn.apache.org/task-groups"] = GROUPS.replace("3", "1", 1)
+    first.metadata.annotations = ANNOTATIONS | {"yunikorn.apache.org/task-groups": GROUPS.replace("3", "1", 1)}
     manager.lifecycle.pod_seen(first)
     [creation] = created(step(manager))
     placeholder = as_pod("0", creation.body, 10)

@@ -174,6 +174,69 @@ def test_what_pods_demand_of_each_other_is_taken_over() -> None:
     assert found.notes == made(NODE, pod("daemon", scheduler="default-scheduler", node="n1"), pod("p")).notes
 
 
+DISK = "disk.example.com"
+
+
+def volume(name: str, claim: str) -> list[dict[str, Any]]:
+    """Return a volume in zone b, and the claim that it is bound to."""
+    source = {"csi": {"driver": DISK, "volumeHandle": name}, "claimRef": {"namespace": "dev", "name": claim}}
+    meta = {"name": claim, "namespace": "dev", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+    zone = {"topology.kubernetes.io/zone": "b"}
+    return [
+        {"kind": "PersistentVolume", "metadata": {"name": name, "labels": zone}, "spec": source},
+        {"kind": "PersistentVolumeClaim", "metadata": meta, "spec": {"volumeName": name}},
+    ]
+
+
+@pytest.mark.parametrize("node", ["", "n2"])
+def test_volumes_keep_pods_to_their_zone_and_nodes_to_their_number(node: str) -> None:
+    nodes = [
+        {**NODE, "metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": zone}}, "spec": {}}
+        for name, zone in (("n1", "a"), ("n2", "b"))
+    ]
+    one = {
+        "kind": "CSINode",
+        "metadata": {"name": "n2"},
+        "spec": {"drivers": [{"name": DISK, "allocatable": {"count": 1}}]},
+    }
+    pods = []
+    for number, (name, claim) in enumerate((("p", "data"), ("q", "more"))):
+        volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": claim}}]
+        pods.append(pod(name, number, node=node if name == "p" else "", spec={"volumes": volumes, "nodeSelector": {}}))
+    found = made(*nodes, one, *volume("v", "data"), *volume("w", "more"), *pods)
+    assert {each.key: each.node for each in simulate(found).pods} == {"uid-p": "n2", "uid-q": None}
+    assert not any("claims that are not in the files" in note for note in found.notes)
+    lost = made(*nodes, *pods)
+    assert any("claims that are not in the files" in note and "(2)" in note for note in lost.notes)
+
+
+def test_devices_count_in_quotas_and_nowhere_else_and_the_notes_say_so() -> None:
+    queues = QUEUES.replace(
+        "limits:", "resources: {max: {gpu.deviceclass.resource.k8s.io/devices: 3}}\n            limits:"
+    )
+    objects: list[dict[str, Any]] = [
+        {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}}
+    ]
+    for number in range(2):
+        requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2}}]
+        meta = {"name": f"c{number}", "namespace": "dev"}
+        objects.append({"kind": "ResourceClaim", "metadata": meta, "spec": {"devices": {"requests": requests}}})
+        claims = [{"name": "c", "resourceClaimName": f"c{number}"}]
+        objects.append(pod(f"p{number}", number, spec={"resourceClaims": claims, "nodeSelector": {}}))
+    limits = [{"name": "c", "resources": {"requests": {"example.com/gpu": "1"}}}]
+    objects.append(pod("extended", 5, spec={"containers": limits, "nodeSelector": {}}))
+    free = {**NODE, "spec": {}}
+    found = made(free, {**MAP, "data": {"queues.yaml": queues}}, *objects)
+    assert any("pods have claims of devices" in note and "(3)" in note for note in found.notes)
+    [node] = of(found, lines.Node)
+    assert node.res["gpu.deviceclass.resource.k8s.io/devices"] == 4
+    assert {each.key: bool(each.node) for each in simulate(found).pods} == {
+        "uid-p0": True,
+        "uid-p1": False,
+        "uid-extended": True,
+    }
+
+
 def test_a_gang_is_one_for_the_simulator_and_its_placeholders_are_left_out() -> None:
     annotations = {
         "yunikorn.apache.org/task-groups": json.dumps(GROUPS),

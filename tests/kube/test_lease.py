@@ -221,10 +221,11 @@ def test_a_renewal_that_was_under_way_in_a_pause_does_not_count() -> None:
     class Suspended(FakeClient):
         suspended = False
 
-        async def patch(self, path: str, body: dict[str, Any]) -> None:
-            await super().patch(path, body)
+        async def patch(self, path: str, body: dict[str, Any]) -> bytes:
+            answer = await super().patch(path, body)
             if self.suspended:
                 lease.lapse()
+            return answer
 
     async def play() -> None:
         await lease.take()

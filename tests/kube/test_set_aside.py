@@ -22,7 +22,6 @@ from licorne.kube.manager.lifecycle import PodLifecycle
 from licorne.kube.manager.outbox import SharedFaultError
 from licorne.kube.manager.records import PodRecord
 from licorne.kube.manager.stages import Stage
-from licorne.kube.manager.yunikorn_events import YuniKornEvents
 from licorne.kube.objects import Node, Pod, PriorityClass
 from licorne.kube.pods.foreign import foreign_allocation
 from licorne.kube.pods.work import asks_the_same, read_pod, with_surroundings
@@ -90,7 +89,6 @@ WHILE_TAKEN_IN: list[tuple[Any, str, str]] = [
     (module, "read_pod", "FailedScheduling"),
     (Gangs, "note_originator", "TaskRejected"),
     (PodLifecycle, "ask", "TaskRejected"),
-    (YuniKornEvents, "grouped", "TaskRejected"),
 ]
 
 

@@ -75,7 +75,7 @@ def test_the_second_configmap_counts_and_each_value_has_its_origin() -> None:
         ("service.disableGangScheduling", "maybe"),
         ("service.placeholderRunAsUser", "-1"),
         ("service.placeholderFsGroup", "1e3"),
-        ("licorne.yunikorn-events", "2"),
+        ("licorne.scheduled-events", "2"),
         ("licorne.max-body", "0"),
         ("licorne.max-body", "1Mi"),
         ("licorne.request-time", "soon"),
@@ -499,14 +499,14 @@ def test_a_configmap_that_turns_its_refresh_on_again_is_taken() -> None:
         async def put(**more: str) -> bool:
             world.server.put("configmaps", msgspec.structs.replace(known, data={**schedules.DATA, **more}))
             await asyncio.sleep(1.0)
-            return runner.manager.lifecycle.yunikorn_events.wanted
+            return runner.manager.lifecycle.scheduled_events
 
         await asyncio.sleep(1.0)
         off = {"service.enableConfigHotRefresh": "false"}
         wanted = [
             await put(**off),
-            await put(**off, **{"licorne.yunikorn-events": "true"}),
-            await put(**{"service.enableConfigHotRefresh": "true", "licorne.yunikorn-events": "true"}),
+            await put(**off, **{"licorne.scheduled-events": "true"}),
+            await put(**{"service.enableConfigHotRefresh": "true", "licorne.scheduled-events": "true"}),
         ]
         assert wanted == [False, False, True]
         await schedules.stop(task)
@@ -525,7 +525,7 @@ def test_levels_and_events_follow_the_configmap_and_what_needs_a_restart_is_said
         assert world.server.events == []
         known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
         assert isinstance(known, ConfigMap)
-        more = {"log.shim.level": "ERROR", "licorne.yunikorn-events": "true", "service.clusterId": "other"}
+        more = {"log.shim.level": "ERROR", "licorne.scheduled-events": "true", "service.clusterId": "other"}
         world.server.put("configmaps", msgspec.structs.replace(known, data={**schedules.DATA, **more}))
         await asyncio.sleep(1.0)
         assert levels.of("shim.cache") == logging.ERROR
@@ -539,7 +539,7 @@ def test_levels_and_events_follow_the_configmap_and_what_needs_a_restart_is_said
         reasons = [
             event["reason"] for event in world.server.events if event["regarding"]["name"] == second.metadata.name
         ]
-        assert reasons == ["Scheduling", "Scheduled", "PodBindSuccessful"]
+        assert reasons == ["Scheduled"]
         assert not [event for event in world.server.events if event["regarding"]["name"] == pod.metadata.name]
         await schedules.stop(task)
 
@@ -620,7 +620,7 @@ def test_another_policy_group_leaves_the_queues_in_force_until_a_restart(
 @pytest.mark.parametrize(
     ("key", "expected"),
     [
-        ("licorne.yunikorn-events", []),
+        ("licorne.scheduled-events", []),
         ("licorne.grpc", ["'licorne.grpc': is a setting of `licorne serve`, not of the scheduler"]),
         ("reservation.delai", ["'reservation.delai': no such setting; did you mean reservation.delay?"]),
     ],

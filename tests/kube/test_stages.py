@@ -9,7 +9,8 @@ import pytest
 
 from kube.places import Places
 from kube.walk import Walk, watched_moves
-from licorne.kube.manager.stages import STAGES, PodEvent, Stage, states_page
+from licorne.kube.manager.stages import STAGES, PodEvent, Stage
+from pages import states_page
 
 SEEDS = (7, 39, 225, 319, 0, 1, 2, 3, 4, 15, 20, 28)
 """Walks in which each row occurs; where a change has made them others, more walks are tried."""
@@ -40,4 +41,4 @@ def test_an_event_without_a_row_raises_an_exception_and_changes_nothing() -> Non
 
 def test_the_printed_tables_are_current() -> None:
     page = Path(__file__).parents[2] / "docs" / "reference" / "states.md"
-    assert page.read_text(encoding="utf-8") == states_page(), "run: python docs/generate_states.py"
+    assert page.read_text(encoding="utf-8") == states_page(), "run: python tools/pages.py"

@@ -43,11 +43,12 @@ class Events:
         if known:
             raise ApiError(409, "AlreadyExists", "there is one already")
 
-    async def patch(self, path: str, body: dict[str, Any]) -> None:
+    async def patch(self, path: str, body: dict[str, Any]) -> bytes:
         self.calls.append("patch")
         if path not in self.by_path:
             raise ApiError(404, "NotFound", "there is none")
         self.by_path[path].update(body)
+        return b""
 
     async def delete_pod(self, *_: Any) -> None: ...
     async def delete(self, *_: Any) -> None: ...

@@ -111,6 +111,8 @@ VOLUME_KINDS: Final = dict(
     )
 )
 """How a case calls the kinds that say what volumes demand."""
+GATES: Final = {"DRAListTypeAttributes"}
+"""Feature gates of kube-scheduler that change nothing for licorne, which does what they enable."""
 DEVICE_KINDS: Final = {kind.plural: kind for kind in OF_DEVICES}
 
 
@@ -123,7 +125,9 @@ def recorded(name: str = "verdicts") -> Iterator[dict[str, Any]]:
 
 def not_compared(case: dict[str, Any]) -> str:
     """Return why a case is not compared, "" if it is."""
-    others = case.get("config", {}).keys() - {"spreadDefaults"}
+    config = case.get("config", {})
+    followed = {"spreadDefaults", *(["gates"] if config.get("gates", {}).keys() <= GATES else [])}
+    others = config.keys() - followed
     return f"licorne has no setting {min(others)}" if others else ""
 
 

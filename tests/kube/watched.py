@@ -20,6 +20,7 @@ from kube.kinds import GANG_S, LIMIT
 from licorne.kube.manager.commands import AnyCommand, Bind, Evict, Fail, PostEvent
 from licorne.kube.manager.records import PodRecord
 from licorne.kube.manager.stages import Stage
+from licorne.kube.manager.waiting import UNTIL
 from licorne.kube.objects import ConfigMap, Pod
 from licorne.kube.pods.groups import group_name
 from licorne.kube.runner import Runner
@@ -73,7 +74,7 @@ class Watched:
     def __init__(self, notes: Notes, runner: Runner) -> None:
         self._notes = notes
         self._runner = runner
-        self._limits = Limits()
+        self._limits = self._in_force = Limits()  # those of the ConfigMap, and together with those of namespaces
         self._chosen: dict[str, str] = {}
         self._new: dict[str, str] = {}  # of pods that await claims: of the last go
         self._order: dict[str, int] = {}  # of the decisions on pods
@@ -88,6 +89,7 @@ class Watched:
         self._began = _now()
         self._counts_from: dict[str, float] = {}  # since when the placeholder timeout of a gang counts, at the earliest
         self._failed_at: dict[str, float] = {}  # when pods of an application were last failed
+        self._reserved: set[str] = set()  # gangs that have had all their room, or may have had it before
         # when the first pod of a gang without placeholders got a node, and which pods of it had one then
         self._whole: dict[str, tuple[float, set[str]]] = {}
         binder, writer = runner.binder, runner.writer
@@ -109,7 +111,11 @@ class Watched:
         pods: list[Pod] = [pod for pod in store["pods"].store.values() if not books.has_ended(pod)]
         chosen = self._chosen | self._awaiting()
         places = [(pod, pod.spec.node_name or chosen.get(pod.metadata.uid, "")) for pod in pods]
-        return View(store["nodes"].store.values(), places, self._limits, self._in_flight(), self._notes.uncounted)
+        limits = books.with_quotas(self._limits, store["namespaces"].store.values())
+        if limits != self._in_force:
+            self._in_force = limits
+            self._notes.limits_in_force.append((_now(), limits))
+        return View(store["nodes"].store.values(), places, limits, self._in_flight(), self._notes.uncounted)
 
     def _awaiting(self) -> dict[str, str]:
         """Return the nodes that were chosen for pods whose claims have not all yet."""
@@ -151,11 +157,21 @@ class Watched:
         self._decided(record, new)
 
     def _on_begin(self) -> None:
-        """Note the gangs of which placeholders run when the process begins: for it their timeout counts from then on, also when those end."""
+        """Note the gangs of which placeholders run when the process begins: for it their timeout counts from then on, also when those end.
+
+        One of which a member runs, or was told another reason than its gang, has had its room.
+        """
         self._begin()
-        for pod, node in self.view().places:
-            if node and books.is_placeholder(pod):
-                self._counts_from[books.application_of(pod)] = _now()
+        view = self.view()
+        for pod, node in view.places:
+            gang = books.application_of(pod)
+            if not books.is_placeholder(pod):
+                told = {one.message for one in pod.status.conditions or () if one.type == "PodScheduled"}
+                if node or any(not message.startswith(UNTIL) for message in told):
+                    self._reserved.add(gang)
+            elif node:
+                self._counts_from[gang] = _now()
+                self._note_room(view, pod)
 
     def _check_groups(self, chosen: dict[str, str]) -> None:
         """Check that so many pods of a group have a node as it needs when one of them gets one."""
@@ -231,6 +247,18 @@ class Watched:
                 without = self._when_gone(view, {*gone, uid}, other, homes).why_not(places[other][0], node)
                 assert not why_not or without, f"{pod.metadata.name} gets {node}, which is kept for {other}: {why_not}"
 
+    def _check_alike(self, what: str, view: View, victims: list[tuple[Pod, str]], gone: set[str]) -> None:
+        """Check that none is more important than one like it that stays: of an application that nobody named, no pod is the driver."""
+        for victim, node in victims:
+            if not books.is_unnamed(victim):
+                continue
+            asked, gang = books.amounts(victim), books.application_of(victim)
+            for other in view.on(node):
+                stays = other.spec.node_name and other.metadata.uid not in {*gone, *self._evicted}
+                alike = books.application_of(other) == gang and books.amounts(other) == asked
+                less = (other.spec.priority or 0) < (victim.spec.priority or 0)
+                assert not (stays and alike and less), f"{what}, and {other.metadata.name} stays, less important"
+
     @staticmethod
     def _evicted_in(commands: list[AnyCommand]) -> dict[str, list[str]]:
         """Return for which pods others are evicted, in this order, and which."""
@@ -258,6 +286,7 @@ class Watched:
             for node in () if whole or full or unseen or self._notes.keeps_nodes else view.nodes:
                 assert kept.get(node) or view.why_not(asking, node), f"{what}, which has room on {node}"
             gone |= {*victims}
+            self._check_alike(what, view, [places[victim] for victim in victims], all_gone)
             home = homes.get(uid) or places[uid][1]
             if places[uid][1]:  # it has got its node at once: others are evicted lest it take what is kept there
                 unseen = any(books.claims(places[other][0]) for other in kept.get(home, set()) & places.keys())
@@ -325,7 +354,7 @@ class Watched:
         self._chosen[command.uid] = command.node
         room = books.capacity(view.nodes[command.node])
         self._notes.decisions[command.uid] = Decision(
-            command.node, _now(), known, found[0], room, self._limits, exchanged
+            command.node, _now(), known, found[0], room, view.limits, exchanged
         )
         self._bind(command)
 
@@ -336,9 +365,19 @@ class Watched:
         if books.is_placeholder(pod):
             since = self._began if any(other.spec.node_name for other, _ in mates) else _now()
             self._counts_from.setdefault(gang, since)
+            self._note_room(view, pod)
         elif books.is_member(pod) and not any(node for other, node in mates if not books.is_placeholder(other)):
             never = [other for other, _ in mates if books.is_undecided(other) and not other.metadata.deletion_timestamp]
             assert not never, f"{pod.metadata.name} is to be bound, and {never[0].metadata.name} of its gang never is"
+            ready = gang in self._reserved or not books.hard_members(pod)
+            assert ready, f"{pod.metadata.name} is to be bound, and its gang is Hard and has not had all its room"
+
+    def _note_room(self, view: View, pod: Pod) -> None:
+        """Note that a gang has all its room, if it has with this placeholder of it."""
+        gang = books.application_of(pod)
+        placed = {one.metadata.uid for one, node in view.places if node and books.application_of(one) == gang}
+        if len(placed | {pod.metadata.uid}) >= books.hard_members(pod):
+            self._reserved.add(gang)
 
     def _check_failure(self, command: Fail) -> None:
         """Check that pods are failed when the time of their gang is over, and not again before it is over once more."""
@@ -352,6 +391,7 @@ class Watched:
                 f"{command.name} is failed after {waited_s} s: {command.reason}"
             )
             self._failed_at[gang] = self._counts_from[gang] = _now()
+            self._reserved.discard(gang)
 
     def _is_exchange(self, pod: Pod) -> bool:
         """Return whether a pod takes the place of a placeholder that has gone."""
@@ -401,7 +441,6 @@ class Watched:
         limits = None if found is None else self._notes.limits_of(found)
         if limits is not None:
             self._limits = limits
-            self._notes.limits_in_force.append((_now(), limits))
         self._map_changed(name, found)
 
     def has_begun(self) -> bool:

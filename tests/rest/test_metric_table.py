@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from licorne.core.base.states import ApplicationEvent
-from licorne.host.web.figures import metrics
 from licorne.state.recording import Counts
 from licorne.state.recording.recorder import Figures
 from rest.world import World, busy, run
@@ -155,7 +154,7 @@ def parsed(text: str) -> tuple[dict[str, str], dict[str, list[dict[str, str]]]]:
 
 def test_the_table_is_complete_and_true() -> None:
     world = everything()
-    text = metrics.Metrics().text(metrics.snapshot(world.monitor, old_queue_names=True)).decode()
+    text = world.metrics(old_queue_names=True)
     types, samples = parsed(text)
     own = {name: kind for name, kind in types.items() if not name.startswith(OF_THE_PROCESS)}
     assert own == {name: kind for name, (kind, _, _) in TABLE.items()}

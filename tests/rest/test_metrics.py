@@ -99,8 +99,7 @@ def test_help_is_to_the_letter() -> None:
 def test_every_metric_is_described_once() -> None:
     for old in (False, True):
         world = busy()
-        found = metrics.snapshot(world.monitor, old_queue_names=old)
-        lines = metrics.Metrics().text(found).decode().splitlines()
+        lines = world.metrics(old_queue_names=old).splitlines()
         types = [line.split()[2] for line in lines if line.startswith("# TYPE")]
         assert len(types) == len(set(types))
 
@@ -260,7 +259,7 @@ def test_the_scheduler_goes_on_while_metrics_are_read() -> None:
     steps, before = 0, (0.0, 0.0)
     for _ in range(20):
         found = metrics.Snapshot()
-        for _ in metrics.fill(found, world.monitor):
+        for _ in metrics.fill(found, world.monitor, old_queue_names=False):
             steps += 1
             world.ask(f"s{steps}", "app-1", vcore=1)
             world.schedule()
@@ -275,7 +274,7 @@ def test_the_scheduler_goes_on_while_metrics_are_read() -> None:
 
 def test_names_of_old_releases() -> None:
     world = busy()
-    text = metrics.Metrics().text(metrics.snapshot(world.monitor, old_queue_names=True)).decode()
+    text = world.metrics(old_queue_names=True)
     assert 'yunikorn_root_a_queue_app{state="running"} 1\n' in text
     assert 'yunikorn_root_a_queue_resource{state="max",resource="vcore"} 10000\n' in text
     assert "yunikorn_root_a_queue_resource" not in world.request("GET", "/ws/v1/metrics").text

@@ -5,11 +5,13 @@ Source: docs/spec/rest-api.md, section 3.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 import pytest
 
+from licorne.core.constants import SUM_MAX
 from licorne.host.web.rest.amounts import duration, percent
 from licorne.si import v19
 from rest.world import SECOND_NS, START_NS, World, busy
@@ -447,3 +449,19 @@ def test_numbers_are_64_bits_wide() -> None:
     world = World().register().node("n", memory=(1 << 62) - 1)
     body = world.request("GET", f"{P}/node/n").content
     assert msgspec.json.decode(body)["capacity"] == {"memory": (1 << 62) - 1}
+
+
+def test_of_what_nodes_do_not_limit_it_is_shown_what_is_used_and_no_size() -> None:
+    """But for what a node itself says in REST, since the state is restored from that."""
+    world = World().register().application("app")
+    for name in "nm":
+        world.node(name, vcore=10, gpus=SUM_MAX)
+    world.ask("p", "app", vcore=1, gpus=2).schedule()
+    rest = (f"{P}/queues", "/ws/v1/partitions", "/ws/v1/scheduler/node-utilizations", "/ws/v1/metrics")
+    for path in (*rest, "/", "/nodes", "/node?name=n", "/queues"):
+        shown = world.request("GET", path).text
+        assert "cpu" in shown or "vcore" in shown, path
+        assert not re.search(r"4,?611,?686|4\.6\d*e\+18|4\.6 ?E", shown), path
+    used = msgspec.json.decode(world.request("GET", f"{P}/queues").content)["allocatedResource"]
+    assert used["gpus"] == 2
+    assert msgspec.json.decode(world.request("GET", f"{P}/node/n").content)["capacity"]["gpus"] == SUM_MAX

@@ -12,6 +12,7 @@ import msgspec
 from licorne import SchedulerAPI
 from licorne.host.log import Log
 from licorne.host.web.backend import Backend
+from licorne.host.web.figures import metrics
 from licorne.host.web.monitor import Monitor
 from licorne.host.web.page.past import live_pages
 from licorne.host.web.rest import Access, RequestLimits, make_app
@@ -143,6 +144,13 @@ class World:
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.content.endswith(b"\n")
         return msgspec.json.decode(answer.content)
+
+    def metrics(self, *, old_queue_names: bool) -> str:
+        """All metrics."""
+        found = metrics.Snapshot()
+        for _ in metrics.fill(found, self.monitor, old_queue_names=old_queue_names):
+            pass
+        return metrics.Metrics().text(found).decode()
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:

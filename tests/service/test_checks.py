@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -21,7 +20,7 @@ import licorne.cli
 from common.waiting import WAIT_S, eventually, wait_for
 from licorne.config import ConfigError, Configuration, check, load
 from licorne.grpc.service import Web
-from licorne.grpc.service.checking import check_process, checks
+from licorne.grpc.service.checking import checks
 from licorne.grpc.service.checking.checks import Checks
 from licorne.host.setting_table import MIB
 from service.peers import Peer, service
@@ -32,8 +31,8 @@ ENDLESS = "- a\n" * (1 << 18)
 """1 MiB that means nothing, and takes much longer to read than the least limit of these tests."""
 
 
-def made(limit_s: float = WAIT_S, most: int = 10_000, **given: Any) -> Checks:
-    return Checks(lambda: limit_s, lambda: most, **given)
+def made(limit_s: float = WAIT_S, most: int = 10_000) -> Checks:
+    return Checks(lambda: limit_s, lambda: most)
 
 
 TEXTS = {
@@ -70,39 +69,6 @@ def test_a_check_finds_what_the_reader_finds() -> None:
     asyncio.run(story())
 
 
-def test_a_process_of_a_large_service_is_not_taken_for_a_large_one() -> None:
-    """On Linux the peak that the system keeps of a process begins with that of the one that started it."""
-
-    async def story() -> None:
-        found = made()
-        await found.report(queues(100), file="x")
-        assert len(found._idle) == 1
-        found.close()
-
-    held = bytearray(check_process.RETIRE_BYTES)
-    held[:: os.sysconf("SC_PAGE_SIZE")] = b"x" * -(-len(held) // os.sysconf("SC_PAGE_SIZE"))  # touched
-    asyncio.run(story())
-
-
-def test_one_process_does_its_jobs_in_sequence_and_ends_when_idle() -> None:
-    async def story() -> None:
-        found = made(idle_s=3600)
-        await found.report(queues(100), file="x")
-        (process,) = found._idle
-        pid = process._process.pid
-        await found.report(queues(101), file="x")
-        assert [one._process.pid for one in found._idle] == [pid]
-        found._idle_s = 0.05
-        await found.report(queues(102), file="x")
-        await eventually(lambda: not found._idle)
-        await eventually(lambda: process._process.returncode is not None)
-        await found.report(queues(100), file="x")
-        assert found._idle[0]._process.pid != pid
-        found.close()
-
-    asyncio.run(story())
-
-
 def test_a_check_that_takes_too_long_or_that_no_caller_awaits_is_ended() -> None:
     async def story() -> None:
         found = made(limit_s=0.05)
@@ -110,10 +76,10 @@ def test_a_check_that_takes_too_long_or_that_no_caller_awaits_is_ended() -> None
         assert (fault.rule, fault.message) == ("check-ended", "took longer than 0.05 s to check, or too much memory")
         patient = made()
         work = asyncio.create_task(patient.report(ENDLESS, file="x"))
-        await eventually(lambda: patient._busy)
-        (process,) = patient._busy
+        await eventually(lambda: patient._processes)
+        (process,) = patient._processes.values()
         work.cancel()
-        await eventually(lambda: process._process.returncode is not None)
+        await eventually(lambda: process.returncode is not None)
         assert (await patient.report(queues(100), file="x")).faults == ()
         found.close()
         patient.close()
@@ -124,10 +90,12 @@ def test_a_check_that_takes_too_long_or_that_no_caller_awaits_is_ended() -> None
 def test_a_process_that_dies_costs_its_job_only() -> None:
     async def story() -> None:
         found = made()
-        await found.report(queues(100), file="x")
-        os.kill(found._idle[0]._process.pid, signal.SIGKILL)
-        answers = [await found.report(queues(100), file="x") for _ in range(2)]
-        assert answers[1].faults == ()
+        work = asyncio.create_task(found.report(ENDLESS, file="x"))
+        await eventually(lambda: found._processes)
+        os.kill(next(iter(found._processes.values())).pid, signal.SIGKILL)
+        assert (await work).faults[0].rule == "check-ended"
+        assert (await found.report(queues(100), file="x")).faults == ()
+        assert found._processes == {}
         found.close()
 
     asyncio.run(story())
@@ -209,13 +177,13 @@ def test_a_configuration_to_apply_does_not_wait_for_checks(monkeypatch: pytest.M
             assert running.web is not None
             async with httpx.AsyncClient(base_url=f"http://{running.web.addresses[0]}", timeout=WAIT_S) as client:
                 endless = [asyncio.create_task(client.post("/ws/v1/validate-conf", content=ENDLESS)) for _ in range(4)]
-                await eventually(lambda: len(running.checks._busy) == 2)
+                await eventually(lambda: len(running.checks._processes) == 2)
                 assert (await client.put("/ws/v1/config", content=queues(100))).status_code == 200
                 await peer.register(config=queues(120))
                 assert not any(one.done() for one in endless)
                 for one in endless:
                     one.cancel()
-                await eventually(lambda: not running.checks._busy)
+                await eventually(lambda: not running.checks._processes)
 
     asyncio.run(story())
 

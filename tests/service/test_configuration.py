@@ -17,7 +17,7 @@ from licorne.core.base.setting_table import SettingsError
 from licorne.core.base.settings import Settings
 from licorne.core.base.states import TIME_MAX_NS
 from licorne.grpc.service import GroupSettings, Security, ServiceSettings, SettingError, Web
-from licorne.grpc.service.configuration import Given, building, load_all, show
+from licorne.grpc.service.configuration import Given, building, load_all
 from licorne.grpc.service.configuration.queues import EVERYBODY, Groups
 from licorne.grpc.service.configuration.values import Values, read_values
 from licorne.host import shown_settings
@@ -25,6 +25,7 @@ from licorne.host.setting_table import SETTINGS, TABLE
 from licorne.host.shown_settings import Shown, table
 from licorne.host.web.rest import RequestLimits
 from licorne.host.web.settings import WebSettings
+from pages import settings_page
 from seeds import some_seeds
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, queues: [{name: %s}]}]}]\n"
@@ -307,7 +308,7 @@ def test_print_config(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
 
 def test_the_page_of_settings_is_current() -> None:
     page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "settings.md"
-    assert page.read_text(encoding="utf-8") == show.settings_page(), "run: python docs/generate_settings.py"
+    assert page.read_text(encoding="utf-8") == settings_page(), "run: python tools/pages.py"
 
 
 def test_the_help_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None:

@@ -201,7 +201,7 @@ def test_a_long_configuration_is_read_in_another_process(tmp_path: Path, monkeyp
     async def story() -> None:
         async with service() as made, Peer(made.addresses[0], "a") as a, Peer(made.addresses[0], "b") as b:
             registering = asyncio.create_task(a.register(config=queues(3_000)))
-            await eventually(lambda: made.checks._busy)
+            await eventually(lambda: made.checks._processes)
             await b.running()
             await b.asks("k")
             assert await b.allocations(1) == {"k": "n1"}
@@ -220,7 +220,7 @@ def test_a_call_that_takes_too_long() -> None:
                 await peer.register(config=queues(3_000))
             assert refusal.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             assert made.sessions.by_id == {}
-            await eventually(lambda: not made.checks._busy)  # its process has been ended
+            await eventually(lambda: not made.checks._processes)  # its process has been ended
 
     asyncio.run(story())
 

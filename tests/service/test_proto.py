@@ -14,6 +14,7 @@ from licorne.grpc.service.proto import FIRST, V19
 from licorne.si import first, v19
 from licorne.si._schema import Field, fields
 from licorne.si.rpc import METHODS, SERVICE
+from si.declared import RESERVED, messages_of
 
 PROTO = Path(licorne.grpc.service.proto.__file__).parent
 CASES: list[tuple[Any, Any]] = [(v19, V19), (first, FIRST)]
@@ -43,8 +44,8 @@ def kind_in_table(field: Field) -> tuple[str, bool]:
 @pytest.mark.parametrize(("dialect", "described"), CASES, ids=["1.9", "first"])
 def test_messages_and_fields_are_those_of_the_tables(dialect: Any, described: Any) -> None:
     made = described.message_types_by_name
-    assert sorted(made) == sorted(message.__name__ for message in dialect.FIELD_NUMBERS)
-    for message in dialect.FIELD_NUMBERS:
+    assert sorted(made) == sorted(message.__name__ for message in messages_of(dialect))
+    for message in messages_of(dialect):
         found = made[message.__name__].fields_by_name
         ours = {field.name: field for field in fields(message)}
         assert sorted(found) == sorted(ours), message
@@ -63,7 +64,7 @@ def test_messages_and_fields_are_those_of_the_tables(dialect: Any, described: An
 
 
 def test_old_numbers_are_reserved() -> None:
-    for message, names in v19.RESERVED.items():
+    for message, names in RESERVED.items():
         proto = descriptor_pb2.DescriptorProto()
         V19.message_types_by_name[message.__name__].CopyToProto(proto)
         numbers = {number for found in proto.reserved_range for number in range(found.start, found.end)}

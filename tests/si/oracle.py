@@ -14,6 +14,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from licorne.si import first, v19
 from licorne.si._schema import Field, Message, fields
+from si.declared import messages_of
 
 _SCALARS = {"string": "TYPE_STRING", "bool": "TYPE_BOOL", "int32": "TYPE_INT32", "int64": "TYPE_INT64"}
 _Proto = descriptor_pb2.FieldDescriptorProto
@@ -64,7 +65,7 @@ def _add_field(proto: Any, package: str, field: Field, enums: set[type[IntEnum]]
 def _classes(dialect: ModuleType, package: str) -> dict[type[Message], Any]:
     file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
     enums: set[type[IntEnum]] = set()
-    messages = list(dialect.FIELD_NUMBERS)
+    messages = messages_of(dialect)
     for message in messages:
         proto = file.message_type.add(name=message.__name__)
         for name in dict.fromkeys(field.oneof for field in fields(message) if field.oneof):

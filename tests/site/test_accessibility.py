@@ -61,7 +61,6 @@ SERVED = (
         "/decisions",
         "/configuration",
         "/node?name=none",
-        "/openapi",
     ),
 )
 

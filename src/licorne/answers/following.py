@@ -171,7 +171,7 @@ def caught_up(run: Run, count: int, outputs: Outputs) -> Replay:
         RecordingError: the recording does not have them, or they cannot be repeated.
     """
     replay = replay_from_newest(
-        run, None, lambda saved: Replay(run, outputs, saved=saved), lambda saved: 0 <= saved.position <= count
+        run, None, lambda saved: Replay(run, outputs, saved=saved), lambda saved: saved.position <= count
     )
     start, first, since = replay.place, replay.position, time.monotonic()
     while replay.position < count:

@@ -21,6 +21,7 @@ import msgspec
 
 from licorne.core.base.states import SECOND_NS
 from licorne.state.restored import Note, Restored
+from licorne.workload.quantities import bounded
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
@@ -221,7 +222,7 @@ def _note_oldest(queue: Queue, waits: dict[str, dict[str, int]]) -> dict[str, in
 
 def _of_queue(queue: Queue, types: Iterable[str], waits: Mapping[str, int]) -> Iterable[QueueShare]:
     used, pending = queue.allocated_resource(), queue.pending_resource()
-    guaranteed, most = queue.guaranteed_resource() or {}, queue.max_resource() or {}
+    guaranteed, most = queue.guaranteed_resource() or {}, bounded(queue.max_resource() or {})
     for name in types:
         if not any(name in amounts for amounts in (used, pending, guaranteed, most)):
             continue

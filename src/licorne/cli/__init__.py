@@ -4,7 +4,7 @@ An error that a user can cause ends in one plain message on standard error, with
 says which kind of error it is (`statuses`).
 
 A command has a module of its name: `compare`, `config`, `convert`, `health`, `kube`, `mcp`, `page`, `place`, `replay`,
-`report`, `reproduce`, `scenario`, `serve`, `shares`, `simulate`, `sweep`, `why`. `commands` has them by name, `help` and `commands_page` show
+`report`, `reproduce`, `scenario`, `serve`, `shares`, `simulate`, `sweep`, `why`. `commands` has them by name, `help` shows
 them, `version` is what --version prints. `serving`, `scheduling`, `showing`, `mcp_server` and `demo` do the work of serve, kube,
 page, mcp and `serve --demo`, which need extras; `capturing` and `objects` are sources of convert.
 

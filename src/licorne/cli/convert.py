@@ -67,7 +67,7 @@ def convert(
     """Make a workload for `licorne simulate`, `licorne compare` and `licorne sweep`; equal sources give equal bytes.
 
     A running scheduler is only read, its state every few seconds and its stream of events, until --for is over, or until
-    Ctrl-C; then the file is written. Of a cluster, namespaces (quotas), priority classes and YuniKorn's ConfigMaps (queues)
+    Ctrl-C; then the file is written. Of a cluster, namespaces (quotas), priority classes, claims and YuniKorn's ConfigMaps (queues)
     count too, and pods ask for what they would ask for with `licorne kube`. What is not known stands in the workload.
 
     Parameters

@@ -70,8 +70,8 @@ class SchedulerAPI(Calls):
 
     The attribute `input_log`, set before the first registration, is told of all inputs (`licorne.core.input_log`).
     The attribute `settings` may be changed: a new value takes effect for each resource manager with its next
-    registration or reload. `callback_errors` are the last errors that callbacks raised (at most 100), as texts with an
-    attribute `traceback` (a `traceback.TracebackException`); they have no influence on decisions.
+    registration or reload. `callback_errors` are the last errors that callbacks raised (at most 100), as texts; they have no
+    influence on decisions.
 
     Raises:
         SettingsError: a setting is unknown, or its value is no text.

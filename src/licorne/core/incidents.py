@@ -10,7 +10,6 @@ The core writes no log; `import licorne` sets a default handler that does (`lico
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from traceback import TracebackException
 from typing import Literal, NamedTuple
 
 from licorne import _default
@@ -45,21 +44,11 @@ class Incident(NamedTuple):
 Handler = Callable[[Incident], object]
 
 
-class CallbackError(str):
-    """An error that a callback raised, as the text `ValueError: its message`, with further attributes.
-
-    `"".join(error.traceback.format())` is its traceback.
-    """
-
-    __slots__ = ("callback", "rm_id", "traceback")
-
-    rm_id: str
-    callback: str
-    traceback: TracebackException
-
-
 class Incidents:
-    """Makes incidents and hands them to a handler. `errors`: the last errors of callbacks, at most `ERRORS_MAX`."""
+    """Makes incidents and hands them to a handler.
+
+    `errors`: the last errors of callbacks and of the handler, at most `ERRORS_MAX`, as texts like `ValueError: its message`.
+    """
 
     def __init__(self, handler: Handler | None = None) -> None:
         self.handler = handler
@@ -82,8 +71,7 @@ class Incidents:
 
     def failed(self, rm_id: str, method: str, error: Exception) -> None:
         """Make an incident of an exception that a method of a callback raised."""
-        kept = self._keep(rm_id, method, error)
-        self._tell(Incident("callback error", rm_id, f"{method} raised {kept}", method, error=error))
+        self._tell(Incident("callback error", rm_id, f"{method} raised {self._keep(error)}", method, error=error))
 
     def passed_over(self, rm_id: str, text: str) -> None:
         """Make an incident of a part of a request that was ignored; `text` says which part, and why."""
@@ -95,16 +83,13 @@ class Incidents:
             for handler in handlers:
                 handler(incident)
         except Exception as error:  # noqa: BLE001  a handler's error changes nothing either
-            self._keep(incident.rm_id, "on_incident", error)
+            self._keep(error)
 
-    def _keep(self, rm_id: str, method: str, error: Exception) -> CallbackError:
-        kept = CallbackError(describe(error))
-        kept.rm_id, kept.callback = rm_id, method
-        # A summary, so that no object of its frames stays alive; source lines are read when it is formatted.
-        kept.traceback = TracebackException.from_exception(error, lookup_lines=False)
-        self.errors.append(kept)
+    def _keep(self, error: Exception) -> str:
+        text = describe(error)
+        self.errors.append(text)
         del self.errors[:-ERRORS_MAX]
-        return kept
+        return text
 
 
 def describe(error: Exception) -> str:
@@ -129,6 +114,3 @@ def _words(refusal: Refusal) -> str:
     """Describe a refusal in one line, such as `allocation 'k' of application 'a' was refused: reason`."""
     names = [f"{what} {getattr(refusal, field)!r}" for field, what in _SUBJECTS.items() if hasattr(refusal, field)]
     return f"{' of '.join(names)} was refused: {refusal.reason}"
-
-
-__all__ = ["CallbackError", "Handler", "Incident", "Incidents", "describe", "takes"]

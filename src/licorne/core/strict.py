@@ -10,7 +10,7 @@ existing, even if they come after the message that names them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from licorne.core.amounts.faults import amounts_fault
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from .partition import Partition
 
 NEW_NODE = (NodeAction.CREATE, NodeAction.CREATE_DRAIN)
+Changing = ChangeApplication | NodeUpdate | Release | RemoveApplication
+"""The messages that change or end something."""
+Name = tuple[str, ...]
+"""The name of an object: its partition, what it is, and its id, of an allocation behind that of its application."""
 
 
 class NoEffectError(LookupError):
@@ -44,107 +48,79 @@ class NoEffectError(LookupError):
     """
 
 
-class _Begun:
-    """The objects that a request adds, anywhere in it: their names, each with its partition."""
-
-    def __init__(self, inputs: Sequence[Input]) -> None:
-        self.nodes: set[tuple[str, str]] = set()
-        self.applications: set[tuple[str, str]] = set()
-        self.keys: set[tuple[str, str, str]] = set()
-        for message in inputs:
-            if isinstance(message, AddApplication):
-                self.applications.add((message.partition, message.application_id))
-            elif isinstance(message, NodeUpdate) and message.action in NEW_NODE:
-                self.nodes.add((message.partition, message.node_id))
-                for there in message.existing:
-                    self._add(there)
-            elif isinstance(message, Allocation):
-                self._add(message)
-
-    def _add(self, message: Allocation) -> None:
-        foreign = message.tags is not None and TAG_FOREIGN in message.tags
-        self.keys.add((message.partition, "" if foreign else message.application_id, message.key))
-        if message.independent:
-            self.applications.add((message.partition, message.application_id))
-
-
 def refuse_unknown(manager: RegisteredManager, inputs: Sequence[Input]) -> None:
     """Refuse messages of which one names an object that does not exist.
 
     Raises:
         NoEffectError: the text names the first such object, and how many more there are.
     """
-    found: list[str] = []
-    begun: _Begun | None = None
-    for message in inputs:
-        if isinstance(message, AddApplication | Allocation | DisruptionBudgetUpdate):
-            continue
-        begun = _Begun(inputs) if begun is None else begun  # not made for a request that only adds
-        why = _unknown(manager, message, begun)
-        if why:
-            found.append(why)
+    begun = {name for message in inputs for name in _begun(message)}
+    found = [why for message in inputs if (why := _no_effect(manager, message, begun))]
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise NoEffectError(f"{found[0]}{more}; nothing of the request was taken in")
 
 
-def _unknown(
-    manager: RegisteredManager, message: ChangeApplication | NodeUpdate | Release | RemoveApplication, begun: _Begun
-) -> str:
-    """Return why a message would have no effect; an empty text if the object that it names exists."""
-    name = message.partition
-    if isinstance(message, NodeUpdate):
-        if message.action in NEW_NODE:
-            return ""
-        what = f"node {message.node_id!r}"
-    elif isinstance(message, Release):
-        what = _released(message)
-    else:
-        what = f"application {message.application_id!r}"
-    partition = manager.partitions.get(name)
+def _begun(message: Input) -> Iterator[Name]:
+    """Yield the names of the objects that a message adds."""
+    if isinstance(message, AddApplication):
+        yield message.partition, "application", message.application_id
+    elif isinstance(message, NodeUpdate) and message.action in NEW_NODE:
+        yield message.partition, "node", message.node_id
+        for there in message.existing:
+            yield from _begun(there)
+    elif isinstance(message, Allocation):
+        foreign = message.tags is not None and TAG_FOREIGN in message.tags
+        yield message.partition, "allocation", "" if foreign else message.application_id, message.key
+        if message.independent:
+            yield message.partition, "application", message.application_id
+
+
+def _no_effect(manager: RegisteredManager, message: Input, begun: set[Name]) -> str:
+    """Return why a message would have no effect; an empty text if the object that it names exists, or is added."""
+    if isinstance(message, AddApplication | Allocation | DisruptionBudgetUpdate):
+        return ""
+    if isinstance(message, NodeUpdate) and message.action in NEW_NODE:
+        return ""
+    what, name = _named(message)
+    partition = manager.partitions.get(message.partition)
     if partition is None:
-        return f"{what}: there is no partition {name!r}"
+        return f"{what}: there is no partition {message.partition!r}"
+    if name not in begun and not _is_there(partition, message):
+        return f"{what}: there is no such thing in partition {message.partition!r}"
+    fault = None
     if isinstance(message, NodeUpdate):
-        known = message.node_id in partition.nodes or (name, message.node_id) in begun.nodes
-        if known and (fault := amounts_fault(message.capacity)):
-            return f"{what}: {fault}"
-    elif isinstance(message, Release):
-        known = _is_there(partition, message, begun)
-    else:
-        app = partition.applications.get(message.application_id)
-        known = app is not None or (name, message.application_id) in begun.applications
-        if app is not None and isinstance(message, ChangeApplication):
-            if fault := lasting_fault({**app.tags, **message.tags}):
-                return f"{what}: {fault}"
-    return "" if known else f"{what}: there is no such thing in partition {name!r}"
+        fault = amounts_fault(message.capacity)
+    elif isinstance(message, ChangeApplication) and message.application_id in partition.applications:
+        fault = lasting_fault({**partition.applications[message.application_id].tags, **message.tags})
+    return f"{what}: {fault}" if fault else ""
 
 
-def _released(message: Release) -> str:
-    """Return the object that a release names, in words."""
-    key = message.key or message.uuid
-    if message.application_id:
-        application = f"application {message.application_id!r}"
-        return f"allocation {key!r} of {application}" if key else application
-    return f"foreign allocation {key!r}" if message.what == "both" else f"{message.what} {key!r}"
+def _named(message: Changing) -> tuple[str, Name]:
+    """Return the object that a message changes or ends: in words, and its name."""
+    where = message.partition
+    if isinstance(message, NodeUpdate):
+        return f"node {message.node_id!r}", (where, "node", message.node_id)
+    application = f"application {message.application_id!r}"
+    if isinstance(message, Release) and ((key := message.key or message.uuid) or not message.application_id):
+        kind = "foreign allocation" if message.what == "both" else message.what
+        what = f"allocation {key!r} of {application}" if message.application_id else f"{kind} {key!r}"
+        return what, (where, "allocation", message.application_id, key)
+    return application, (where, "application", message.application_id)
 
 
-def _is_there(partition: Partition, message: Release, begun: _Begun) -> bool:
-    name, app_id, key = message.partition, message.application_id, message.key or message.uuid
-    if (name, app_id, key) in begun.keys:
-        return True
-    if app_id:
-        app = partition.applications.get(app_id)
-        if app is None:
-            return not key and (name, app_id) in begun.applications
-        return not key or holds(app, key)
+def _is_there(partition: Partition, message: Changing) -> bool:
+    if isinstance(message, NodeUpdate):
+        return message.node_id in partition.nodes
+    app = partition.applications.get(message.application_id)
+    key = (message.key or message.uuid) if isinstance(message, Release) else ""
+    if message.application_id or not isinstance(message, Release):
+        return app is not None and (not key or holds(app, key))
     if message.what == "both":
         return key in partition.foreign
-    return any(holds(app, key) for app in partition.applications.values())
+    return any(holds(each, key) for each in partition.applications.values())
 
 
 def holds(app: Application, key: str) -> bool:
     """Tell whether an application has an ask or allocation of this name, or one that is replacing a placeholder."""
     return key in app.asks or key in app.allocations or (app.gang is not None and key in app.gang.arriving)
-
-
-__all__ = ["NoEffectError", "holds", "refuse_unknown"]

@@ -45,6 +45,3 @@ def shares() -> Shares:
     left = limit - min(RESERVED, limit // 2)
     rest = min(REST_MAX, left // 2)
     return Shares(rest, left - rest)
-
-
-__all__ = ["BACKLOG", "Shares", "raise_limit", "shares"]

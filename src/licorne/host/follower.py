@@ -386,6 +386,3 @@ def _read(stream: IO[bytes], count: int) -> bytes:
             return b""
         found += piece
     return found
-
-
-__all__ = ["Follower", "follower"]

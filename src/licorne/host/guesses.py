@@ -84,6 +84,3 @@ class Guesses:
         if now - known.line_s >= LINE_EVERY_S:
             self._log.warning("access refused", peer=address[:80], reason=reason, refusals=known.untold)
             known.line_s, known.untold = now, 0
-
-
-__all__ = ["Guesses"]

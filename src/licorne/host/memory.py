@@ -145,6 +145,3 @@ def taken_apart(manager: RegisteredManager) -> Iterator[int]:
                 if len(allocations) % 100 == 0:
                     yield 0
         yield PARTITION + QUEUE * len(partition.tree.queues()) + 4 * len(partition.nodes)
-
-
-__all__ = ["CONNECTION", "THRESHOLDS", "Memory", "taken_apart"]

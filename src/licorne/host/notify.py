@@ -41,6 +41,3 @@ async def stay_alive() -> None:
     while wanted_s:
         notify(WATCHDOG)
         await asyncio.sleep(wanted_s / 3)
-
-
-__all__ = ["READY", "STOPPING", "WATCHDOG", "notify", "stay_alive", "watchdog_s"]

@@ -27,6 +27,3 @@ def steady_clock() -> Callable[[], int]:
     """Return a clock in nanoseconds since 1970 that never goes back: system time now, monotonic time from then on."""
     offset = time.time_ns() - time.monotonic_ns()
     return lambda: time.monotonic_ns() + offset
-
-
-__all__ = ["SLICE_S", "paced", "steady_clock"]

@@ -93,6 +93,3 @@ def _writer(stream: TextIO, form: Format) -> LogWriter | TextIO:
         return out.getvalue()
 
     return LogWriter(descriptor, missing)
-
-
-__all__ = ["Bridge", "process_log"]

@@ -43,6 +43,3 @@ def _checked(token: str, name: str) -> str:
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise SecurityError(f"{name}: a token is a line of printable ASCII characters without spaces")
     return token
-
-
-__all__ = ["SecurityError", "pem_in", "token_in", "tokens_in"]

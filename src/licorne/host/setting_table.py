@@ -118,5 +118,3 @@ SETTINGS: tuple[Setting, ...] = (
 )
 BY_ENVIRONMENT = {setting.environment: setting for setting in SETTINGS if setting.environment}
 TABLE = SettingTable(SETTINGS, "`licorne serve --print-config` lists all")
-
-__all__ = ["BY_ENVIRONMENT", "DISABLE_RESERVATION", "MIB", "SETTINGS", "TABLE"]

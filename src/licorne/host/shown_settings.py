@@ -37,6 +37,3 @@ def table(settings: Iterable[Shown]) -> Iterator[str]:
 def _width() -> int:
     """Return the width of the terminal; of a file or a pipe, more than any table has."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-
-
-__all__ = ["Shown", "table"]

@@ -82,6 +82,3 @@ def leave(status: int) -> None:
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
         os._exit(status)
-
-
-__all__ = ["ENDS_IN_S", "leave", "signals"]

@@ -93,5 +93,3 @@ class Threads:
 
 COMMON = Threads(6, "licorne-work")
 """For calls that take a while but are sure to return."""
-
-__all__ = ["COMMON", "Threads"]

@@ -141,8 +141,7 @@ class ConfigMaps:
         lifecycle.context = msgspec.structs.replace(lifecycle.context, settings=work)
         lifecycle.gangs.settings = settings
         lifecycle.attempts.timeout_s = settings.volume_bind_timeout_ns / 1e9
-        lifecycle.yunikorn_events.wanted = settings.yunikorn_events
-        lifecycle.yunikorn_events.scheduled = settings.scheduled_events
+        lifecycle.scheduled_events = settings.scheduled_events
         set_levels(self._levels, settings)
 
     def _reload(self, configuration: Configuration) -> None:
@@ -159,9 +158,9 @@ class ConfigMaps:
         )
 
     def _extra_config(self, configuration: Configuration) -> dict[str, str]:
-        """Return the settings that the scheduler is given. It is told to make no records of events where nobody reads them."""
+        """Return the settings that the scheduler is given. It is told to make no records of events where there is no REST."""
         given = configuration.of_scheduler()
-        if not (self._retune is not None or configuration.settings.yunikorn_events):
+        if self._retune is None:
             given["event.trackingEnabled"] = "false"
         return given
 

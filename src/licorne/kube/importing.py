@@ -1,8 +1,8 @@
 """A workload from what `kubectl get pods,nodes -o json` prints: what pods, nodes and ConfigMaps mean to the scheduler.
 
-Pods, nodes, namespaces and ConfigMaps are read by the code of `licorne kube`, so a pod asks here for what it would ask for
-there. Pure: objects in, a workload out. The time 0 is the creation of the first pod. What a list of objects cannot tell is
-in the notes of the workload.
+Pods, nodes, namespaces, ConfigMaps, and claims of volumes and devices are read by the code of `licorne kube`, so a pod asks
+here for what it would ask for there. Pure: objects in, a workload out. The time 0 is the creation of the first pod. What a
+list of objects cannot tell is in the notes of the workload.
 """
 
 from __future__ import annotations
@@ -17,13 +17,32 @@ import msgspec
 from licorne.config.manifest import SCHEDULER_NAMES
 from licorne.core.base.setting_table import unknown_settings
 from licorne.kube.configmaps import Configuration, check_queues, read_configuration
-from licorne.kube.objects import ConfigMap, KubernetesObject, Namespace, Node, Pod, PriorityClass
+from licorne.kube.objects import (
+    Claim,
+    ConfigMap,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    DeviceClass,
+    KubernetesObject,
+    Namespace,
+    Node,
+    PersistentVolume,
+    Pod,
+    PriorityClass,
+    ResourceClaim,
+    StorageClass,
+)
+from licorne.kube.objects.devices import ResourceClaimStatus
 from licorne.kube.objects.meta import Object
+from licorne.kube.pods.devices import DeviceStore
+from licorne.kube.pods.extended import ANNOTATION
 from licorne.kube.pods.foreign import foreign_allocation
 from licorne.kube.pods.keys import TAG_IMAGE_PULL_SECRETS
 from licorne.kube.pods.namespaces import namespace_tags
 from licorne.kube.pods.nodes import node_update
 from licorne.kube.pods.resources import PODS
+from licorne.kube.pods.storage import Storage, key_of
 from licorne.kube.pods.work import PodContext, Work, is_managed, is_over, is_placeholder, read_pod, unix_seconds
 from licorne.si.constants import (
     NODE_PARTITION,
@@ -37,11 +56,19 @@ from licorne.workload import lines
 from licorne.workload.workload import Mode, Workload
 
 KINDS: Final[dict[str, type[KubernetesObject]]] = {
+    "CSIDriver": CSIDriver,
+    "CSINode": CSINode,
+    "CSIStorageCapacity": CSIStorageCapacity,
     "ConfigMap": ConfigMap,
+    "DeviceClass": DeviceClass,
     "Namespace": Namespace,
     "Node": Node,
+    "PersistentVolume": PersistentVolume,
+    "PersistentVolumeClaim": Claim,
     "Pod": Pod,
     "PriorityClass": PriorityClass,
+    "ResourceClaim": ResourceClaim,
+    "StorageClass": StorageClass,
 }
 """The objects that are read; others are passed over."""
 _OF_THE_MOMENT: Final = (TAG_APPLICATION_CREATION_TIME, TAG_CREATE_FORCE, TAG_ALLOCATION_CREATION_TIME)
@@ -53,6 +80,8 @@ NOTES: Final = {
     "foreign": "pods of other schedulers hold their room from the beginning to the end",
     "elsewhere": "pods wait for other schedulers; they are left out",
     "later": "pods ask for claims that are not in the files, or for what licorne does not decide yet; that is left out",
+    "volumes": "pods wait for volumes that exist; which pod gets which is not simulated, so several may count on one",
+    "devices": "pods have claims of devices; quotas count these, and any node is taken to have them",
     "gated": "pods wait for their scheduling gates to be removed; here they ask at once",
     "fault": "pods have resources that cannot be read; they are left out",
     "kind": "objects of other kinds were passed over",
@@ -127,6 +156,8 @@ class Imported:
         self._namespaces: dict[str, Namespace] = {}
         self._classes: dict[str, PriorityClass] = {}
         self._maps: dict[str, ConfigMap] = {}
+        self._storage = Storage(self._nodes)
+        self._devices = DeviceStore(self._storage.where, self._nodes)
 
     def add(self, found: Mapping[str, Any]) -> None:
         """Take an object, or a list of objects, as the API writes it.
@@ -168,6 +199,29 @@ class Imported:
                 self._classes[meta.name] = made
             case ConfigMap():
                 self._maps[meta.name] = made
+            case DeviceClass():
+                self._devices.put(made)
+            case ResourceClaim() if ANNOTATION not in (meta.annotations or {}):  # else the pod has it made anew
+                made.status = ResourceClaimStatus(reserved_for=made.status.reserved_for)  # devices are given anew
+                self._devices.put(made)
+            case _:
+                self._take_storage(made)
+
+    def _take_storage(self, made: KubernetesObject) -> None:
+        storage, name = self._storage, made.metadata.name
+        match made:
+            case Claim():
+                storage.claims[key_of(made)] = made
+            case PersistentVolume():
+                storage.put_volume(made)
+            case StorageClass():
+                storage.classes[name] = made
+            case CSINode():
+                storage.csi_nodes[name] = made
+            case CSIDriver():
+                storage.drivers[name] = made
+            case CSIStorageCapacity():
+                storage.put_capacity(made)
 
     def workload(self, name: str) -> Workload:
         """Return the workload.
@@ -179,17 +233,24 @@ class Imported:
         configuration = read_configuration(self._maps)
         check_queues(configuration.queues, "", configuration.settings.queues_max)
         settings = configuration.work_settings(self._scheduler_names)
-        context = PodContext(self._classes, self._namespaces, settings=settings)
+        context = PodContext(
+            self._classes, self._namespaces, settings=settings, storage=self._storage, devices=self._devices
+        )
         ours = [(pod, times) for pod, times in self._pods.values() if is_managed(pod, context.settings)]
         self._check(ours)
         begin_s = min(unix_seconds(pod.metadata.creation_timestamp) for pod, _ in ours)
-        made: list[lines.Line] = [self._node(self._nodes[each]) for each in sorted(self._nodes)]
+        asked = self._asked(ours, context, begin_s)
+        offered = {  # as much as all pods ask for, so that it limits nothing
+            name: sum(line.res.get(name, 0) for line in asked if isinstance(line, lines.Ask))
+            for name in self._devices.unlimited
+        }
+        made: list[lines.Line] = [self._node(self._nodes[each], offered) for each in sorted(self._nodes)]
         made += [
             self._foreign(pod)
             for pod, _ in self._pods.values()
             if not is_managed(pod, context.settings) and not is_over(pod) and self._is_placed(pod)
         ]
-        made += self._asked(ours, context, begin_s)
+        made += asked
         return Workload(
             name=name,
             mode=Mode.TIMED,
@@ -219,10 +280,12 @@ class Imported:
 
     # -- lines -----------------------------------------------------------------------------------------------
 
-    def _node(self, node: Node) -> lines.Node:
-        found = node_update(node, NodeAction.CREATE)
+    def _node(self, node: Node, offered: Mapping[str, int]) -> lines.Node:
+        """Return a node. `offered`: how much it has of the resources that devices are counted as, unless it lists them."""
+        found = node_update(node, NodeAction.CREATE, self._storage.csi_nodes.get(node.metadata.name))
+        has = {name: amount for name, amount in (found.capacity or {}).items() if amount or name not in offered}
         attrs = {key: text for key, text in (found.attributes or {}).items() if key != NODE_PARTITION and text}
-        return lines.Node(at=0, id=found.node_id, res=dict(found.capacity or {}), attrs=attrs or None)
+        return lines.Node(at=0, id=found.node_id, res={**offered, **has}, attrs=attrs or None)
 
     def _is_placed(self, pod: Pod) -> bool:
         placed = pod.spec.node_name in self._nodes
@@ -230,7 +293,7 @@ class Imported:
         return placed
 
     def _foreign(self, pod: Pod) -> lines.Foreign:
-        found = foreign_allocation(pod, self._namespaces.get(pod.metadata.namespace))
+        found = foreign_allocation(pod, self._namespaces.get(pod.metadata.namespace), self._storage)
         tags = {name: text for name, text in (found.tags or {}).items() if name != TAG_FOREIGN}
         return lines.Foreign(at=0, key=found.key, node=found.node_id, res=dict(found.resource or {}), tags=tags)
 
@@ -246,7 +309,7 @@ class Imported:
             ),
         )
         for pod, times in order:
-            work = read_pod(pod, context)
+            work = self._read(pod, context)
             duration_s = times.duration_s(pod) if is_over(pod) else None
             if not self._counts(pod, work, duration_s):
                 continue
@@ -258,6 +321,13 @@ class Imported:
         if not made:
             raise ImportedError("none of the pods can be taken over: " + "; ".join(self._notes(Configuration("-"))))
         return made
+
+    def _read(self, pod: Pod, context: PodContext) -> Work:
+        """Return what a pod asks for: the workload has it placed anew, so one that has a node asks for what it demands of nodes, too."""
+        anew = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
+        self._devices.note_extended(anew)
+        work = read_pod(anew, context)
+        return read_pod(pod, context) if work.fault else work  # what runs takes its room, as far as that can be read
 
     def _counts(self, pod: Pod, work: Work, duration_s: int | None) -> bool:
         """Count what is to be said of a pod; returns whether it is taken over."""
@@ -272,6 +342,8 @@ class Imported:
             return False
         self.counts["running"] += bool(pod.spec.node_name) and not is_over(pod)
         self.counts["later"] += bool(work.later)
+        self.counts["volumes"] += work.volumes.names_nodes
+        self.counts["devices"] += bool(work.devices.claims)
         self.counts["gated"] += bool(work.gates)
         return True
 
@@ -327,6 +399,3 @@ def _with_key(text: str, found: Mapping[str, Any]) -> str:
         key = next(key for key, each in value.items() if not isinstance(each, str))
         text = text.replace(unknown, f"[{key!r}]", 1)
     return text
-
-
-__all__ = ["Imported", "ImportedError"]

@@ -49,7 +49,7 @@ class LeaseClient(Protocol):
     async def create(self, path: str, body: dict[str, Any]) -> None:
         """Create an object."""
 
-    async def patch(self, path: str, body: dict[str, Any]) -> None:
+    async def patch(self, path: str, body: dict[str, Any]) -> object:
         """Change fields of an object, if it has the version that the body names."""
 
 

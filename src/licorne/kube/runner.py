@@ -22,7 +22,6 @@ from licorne._extras import require
 require("kube")
 
 from licorne.core.api import Incident, RegistrationError, SchedulerAPI
-from licorne.core.events.runs import Record
 from licorne.core.input_log import InputLog
 from licorne.host.follower import Follower
 from licorne.host.guesses import Guesses
@@ -321,7 +320,6 @@ class Runner:
         """Tell the scheduler everything that has been read."""
         request = self.config_maps.begin()
         self._watch(self.config_maps.in_force)
-        self._post_records()
         try:
             self.api.register_resource_manager(request, self.manager.decisions)
         except RegistrationError as error:
@@ -352,17 +350,6 @@ class Runner:
         self.monitor = Monitor(backend, configuration.settings.cluster_id, settings, self.log)
         log = named(self.log, "core.rest")
         self._server = WebServer(web, self.monitor, self._security, texts, log, Guesses(self.log), self.memory)
-
-    def _post_records(self) -> None:
-        """Have the records of the scheduler's events posted where that is wanted, besides what REST does with them."""
-        keep = self.api.cluster.recorder
-
-        def record(rm_id: str, event: Record) -> None:
-            if keep is not None:
-                keep(rm_id, event)
-            self.manager.lifecycle.yunikorn_events.noted(event)
-
-        self.api.cluster.recorder = record
 
     @staticmethod
     def _rest(configuration: Configuration, web: Web) -> Web:

@@ -48,16 +48,9 @@ _ROWS: Final = (
         "at once",
     ),
     Setting(
-        key=OWN + "yunikorn-events",
-        kind=kinds.FLAG,
-        what="Post the events that YuniKorn posts for each pod, too.",
-        default="false",
-        applies="at once",
-    ),
-    Setting(
         key=OWN + "scheduled-events",
         kind=kinds.FLAG,
-        what="Post an event when a pod gets its node, as kube-scheduler does.",
+        what="Post an event when a pod is bound, as kube-scheduler does.",
         default="false",
         applies="at once",
     ),
@@ -116,7 +109,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     run_as_group: int = TABLE.field("service.placeholderRunAsGroup")
     fs_group: int = TABLE.field("service.placeholderFsGroup")
     generate_unique_app_id: bool = TABLE.field("admissionController.filtering.generateUniqueAppId")
-    yunikorn_events: bool = TABLE.field("licorne.yunikorn-events")
     scheduled_events: bool = TABLE.field("licorne.scheduled-events")
     queues_max: int = TABLE.field("licorne.max-queues")
     name_chars_max: int = TABLE.field("licorne.max-name")
@@ -180,17 +172,3 @@ def shown(texts: Mapping[str, str], origins: Mapping[str, str]) -> Iterator[Show
             given = bool(texts.get(key))
             value = texts[key] if given else setting.default
             yield Shown(key, value, origins[key] if given else "default", setting.applies)
-
-
-__all__ = [
-    "SETTINGS",
-    "TABLE",
-    "RunSettings",
-    "Settings",
-    "misread",
-    "read_settings",
-    "set_levels",
-    "shown",
-    "unusable",
-    "wait_for_restart",
-]

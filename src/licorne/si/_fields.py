@@ -132,6 +132,3 @@ def document(names: Mapping[str, Any]) -> None:
             lines = "\n".join(f"    {name}: {meaning}." for name, meaning in fields)
             # Without indentation: from Python 3.13 on the compiler takes that of the text away, before it leaves it.
             message.__doc__ = f"{inspect.cleandoc(text)}\n\nAttributes:\n{lines}\n"
-
-
-__all__ = ["MEANINGS", "document"]

@@ -13,7 +13,6 @@ attribute (`node_id` becomes `nodeID`), unless the field gives another one.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
 from enum import IntEnum
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -108,23 +107,3 @@ def fields(message: type[Message]) -> tuple[Field, ...]:
             )
         )
     return tuple(result)
-
-
-def field_numbers(module: Mapping[str, object]) -> dict[type[Message], dict[str, int]]:
-    """Return, for each message among the names of a module, the field numbers by the names on the wire."""
-    return {
-        message: {field.name: field.number for field in fields(message)}
-        for message in module.values()
-        if isinstance(message, type) and issubclass(message, Message) and message is not Message
-    }
-
-
-def oneofs(module: Mapping[str, object]) -> dict[type[Message], dict[str, tuple[str, ...]]]:
-    """Return, for each message with oneofs among the names of a module, the fields of each oneof by wire name."""
-    result: dict[type[Message], dict[str, tuple[str, ...]]] = {}
-    for message in field_numbers(module):
-        for field in fields(message):
-            if field.oneof:
-                groups = result.setdefault(message, {})
-                groups[field.oneof] = (*groups.get(field.oneof, ()), field.name)
-    return result

@@ -20,7 +20,7 @@ interface defines no order. Scheduling states belong to a plugin and are message
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 from licorne.si import first, messages, wire_roles
 from licorne.si._check import Fault, Mistyped, plain, salvaged
@@ -45,10 +45,9 @@ from licorne.si.adapt import (
     removal_input,
     updated_application,
 )
-from licorne.si.decisions import as_first, run_end
+from licorne.si.decisions import run_end
 from licorne.si.messages import NodeAction, Output, Termination
 from licorne.si.partitions import ShortPartitions, names_for, qualified_partition, short_partition
-from licorne.si.reading import read_first
 from licorne.si.wire_asks import AskReader
 from licorne.si.wire_decisions import write_first
 from licorne.si.wire_write import encode
@@ -90,8 +89,9 @@ def inputs_from_update_request(req: first.UpdateRequest) -> Translation:
     partitions = names_for(rm_id).short
 
     def asks() -> Iterator[None]:
-        slow_path = ask_slow_path(result, "asks", first.AllocationAsk, _ask_reader(partitions))
-        result.inputs += read_first(readable(result, "asks", req.asks), partitions, slow_path)
+        read = ask_slow_path(result, "asks", first.AllocationAsk, _ask_reader(partitions))
+        made = (read(index, value) for index, value in enumerate(readable(result, "asks", req.asks)))
+        result.inputs += [ask for ask in made if ask is not None]
         yield
 
     finish(_inputs(result, req, rm_id, asks()))
@@ -312,7 +312,7 @@ def responses(outputs: Iterable[Output], rm_id: str) -> Iterator[tuple[Kind, Res
     decisions, response, states = _sorted(outputs, rm_id)
     if decisions or response is not None:
         response = response or first.UpdateResponse()
-        response.new_allocations = as_first(decisions, 0, len(decisions), names_for(rm_id).qualified)
+        response.new_allocations = [_decision(output, rm_id) for output in decisions]
         yield "update", response
     for state in states:
         yield "state", state
@@ -335,12 +335,12 @@ def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind
 
 def _sorted(
     outputs: Iterable[Output], rm_id: str
-) -> tuple[list[Output], first.UpdateResponse | None, list[first.UpdateContainerSchedulingStateRequest]]:
+) -> tuple[list[Any], first.UpdateResponse | None, list[first.UpdateContainerSchedulingStateRequest]]:
     """Split the outputs: decisions; a response with everything else, None if there is nothing; scheduling states."""
     found = outputs if type(outputs) is list else list(outputs)
     if found and type(found[0]) is messages.NewAllocation and run_end(found, 0) == len(found):
         return found, None, []
-    decisions: list[Output] = []
+    decisions: list[Any] = []
     response: first.UpdateResponse | None = None
     states: list[first.UpdateContainerSchedulingStateRequest] = []
     at = 0
@@ -388,6 +388,22 @@ def _say(response: first.UpdateResponse, output: Output, rm_id: str) -> None:
             response.rejected_nodes.append(rejected_node(output))
         case messages.AcceptedNode():
             response.accepted_nodes.append(accepted_node(output))
+
+
+def _decision(output: messages.NewAllocation, rm_id: str) -> first.Allocation:
+    return first.Allocation(
+        allocation_key=output.key,
+        allocation_tags=output.tags or {},
+        uuid=output.uuid,
+        resource_per_alloc=output.resource,
+        priority=first.Priority(priority_value=output.priority),
+        queue_name=output.queue,
+        node_id=output.node_id,
+        application_id=output.application_id,
+        partition_name=qualified_partition(output.partition, rm_id),
+        task_group_name=output.task_group,
+        placeholder=output.placeholder,
+    )
 
 
 def _released(output: messages.Released, rm_id: str) -> first.AllocationRelease:

@@ -1,7 +1,7 @@
-"""The fast path for decisions as objects of a dialect: runs of `NewAllocation`, and in the 1.9 interface of `Released`.
+"""The fast path for decisions as objects of the 1.9 interface: runs of `NewAllocation` and of `Released`.
 
-Messages share the values that many have in common: a preemption policy, a priority, the qualified name of a partition.
-The classes of shared values are frozen; resources and tags are shared with the core, as in `NewAllocation`.
+Messages share the values that many have in common: a preemption policy, the qualified name of a partition. The classes of
+shared values are frozen; resources are shared with the core, as in `NewAllocation`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from typing import Any
 
 from licorne._plain import cython
 from licorne.si.allocations import NewAllocation, Released
-from licorne.si.first import Allocation as FirstAllocation
-from licorne.si.first import Priority
 from licorne.si.partitions import QualifiedPartitions, names_for
 from licorne.si.v19 import Allocation as AllocationV19
 from licorne.si.v19 import AllocationRelease, AllocationResponse, PreemptionPolicy, TerminationType
@@ -119,43 +117,4 @@ def responses_v19(outputs: list[Any], rm_id: str, others: Others) -> list[Any]:
             end, responses = others(outputs, start, rm_id)
             made += responses
         start = end
-    return made
-
-
-def as_first(outputs: list[Any], start: int, end: int, qualified: QualifiedPartitions) -> list[FirstAllocation]:
-    """Translate the decisions `outputs[start:end]` to the first interface.
-
-    `qualified` maps the names of partitions to their qualified ones.
-    """
-    made: list[Any] = []
-    priority: object = None
-    number: cython.longlong = 0
-    index: cython.Py_ssize_t
-    output: NewAllocation
-    of: Any = FirstAllocation
-    name: object = None
-    full: object = None
-    for index in range(start, end):
-        output = outputs[index]
-        if priority is None or output.priority != number:
-            number = output.priority
-            priority = Priority(priority_value=number)
-        if output.partition is not name:
-            name = output.partition
-            full = qualified[output.partition]
-        made.append(
-            of(
-                allocation_key=output.key,
-                allocation_tags=output.tags or {},
-                uuid=output.uuid,
-                resource_per_alloc=output.resource,
-                priority=priority,
-                queue_name=output.queue,
-                node_id=output.node_id,
-                application_id=output.application_id,
-                partition_name=full,
-                task_group_name=output.task_group,
-                placeholder=output.placeholder,
-            )
-        )
     return made

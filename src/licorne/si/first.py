@@ -32,7 +32,7 @@ from licorne.si._common import (
     UserGroupInformation,
 )
 from licorne.si._fields import document
-from licorne.si._schema import Amounts, Int32, Int64, Message, field_numbers, oneofs
+from licorne.si._schema import Amounts, Int32, Int64, Message
 
 # -- enums -----------------------------------------------------------------------------------------------
 
@@ -289,26 +289,7 @@ class EventRecord(Message):
 
 document(globals())
 
-# -- tables for the wire ---------------------------------------------------------------------------------
-
-FIELD_NUMBERS: dict[type[Message], dict[str, int]] = field_numbers(globals())
-"""The field numbers of each message of this dialect, by the names on the wire."""
-
-ONEOFS: dict[type[Message], dict[str, tuple[str, ...]]] = oneofs(globals())
-"""The oneofs: fields of which at most one is set, by message and name of the oneof."""
-
-NESTED_ENUMS: dict[type[IntEnum], str] = {
-    ActionFromScheduler: "UpdateResponse.ActionFromScheduler",
-    ActionFromRM: "UpdateNodeInfo.ActionFromRM",
-    SchedulingState: "UpdateContainerSchedulingStateRequest.SchedulingState",
-    EventType: "EventRecord.Type",
-}
-"""The enums that the protocol nests in a message, with their full names there."""
-
 __all__ = [
-    "FIELD_NUMBERS",
-    "NESTED_ENUMS",
-    "ONEOFS",
     "AcceptedApplication",
     "AcceptedNode",
     "ActionFromRM",

@@ -1,4 +1,4 @@
-"""The fast path for asks and releases as objects of a dialect: read into the core's `Allocation` and `Release`.
+"""The fast path for asks and releases as objects of the 1.9 interface: read into the core's `Allocation` and `Release`.
 
 A peer may have put anything into a message, and the core relies on exact types (`licorne.si._check` says why). So each
 field is checked: exact `str` of valid Unicode, exact `int` within its bits, exact `bool`, exact `dict` of these. An
@@ -18,7 +18,6 @@ from licorne._plain import cython
 from licorne.si._check import encodable
 from licorne.si._schema import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 from licorne.si.allocations import Allocation, Release, Termination
-from licorne.si.first import AllocationAsk, Priority
 from licorne.si.partitions import ShortPartitions, names_for
 from licorne.si.v19 import Allocation as AllocationV19
 from licorne.si.v19 import AllocationRelease as AllocationReleaseV19
@@ -47,45 +46,31 @@ _INT32_MIN = cython.declare(cython.longlong, INT32_MIN)
 _INT32_MAX = cython.declare(cython.longlong, INT32_MAX)
 
 
-def read_v19(values: Sequence[Any], partitions: ShortPartitions, slow_path: SlowPath) -> list[Allocation]:
-    """Read asks and allocations of the 1.9 interface; `partitions` maps names of partitions to the short ones."""
-    return _read(values, AllocationV19, V19, partitions, slow_path)
-
-
-def read_first(values: Sequence[Any], partitions: ShortPartitions, slow_path: SlowPath) -> list[Allocation]:
-    """Read asks of the first interface; `partitions` maps names of partitions to the short ones."""
-    return _read(values, AllocationAsk, FIRST, partitions, slow_path)
-
-
-V19 = cython.declare(cython.int, 0)
-FIRST = cython.declare(cython.int, 1)
-
 FIRST_AHEAD = cython.declare(cython.Py_ssize_t, 6)  # the prefetch begins this many messages ahead
-# A sample message of each dialect, to find out in which words of a message its fields are stored.
+# A sample message, to find out in which words of a message its fields are stored.
 _SOME_KEY = "key"
 _SOME_RESOURCE: dict[str, int] = {}
-_SOME_V19 = AllocationV19(allocation_key=_SOME_KEY, resource_per_alloc=_SOME_RESOURCE)
-_SOME_FIRST = AllocationAsk(allocation_key=_SOME_KEY, resource_ask=_SOME_RESOURCE)
+_SOME = AllocationV19(allocation_key=_SOME_KEY, resource_per_alloc=_SOME_RESOURCE)
 
 
-@cython.cfunc
-def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, slow_path: Any) -> list[Allocation]:
+def read_v19(values: Sequence[Any], partitions: ShortPartitions, slow_path: SlowPath) -> list[Allocation]:
+    """Read asks and allocations of the 1.9 interface; `partitions` maps names of partitions to the short ones."""
     made: list[Allocation] = []
     index: cython.Py_ssize_t
     name: object = None  # the last name of a partition; mostly all are the same object
     short: str = ""
+    of: object = AllocationV19
     key: cython.Py_ssize_t = 0  # the words of a message that hold these two fields; 0: no prefetch
     resource: cython.Py_ssize_t = 0
     if cython.compiled and type(values) is list and len(values) > FIRST_AHEAD:
-        sample: object = _SOME_V19 if dialect == V19 else _SOME_FIRST
-        key = _place(sample, _SOME_KEY)
-        resource = _place(sample, _SOME_RESOURCE)
+        key = _place(_SOME, _SOME_KEY)
+        resource = _place(_SOME, _SOME_RESOURCE)
     for index, value in enumerate(values):
         ask: Allocation | None = None
         if key and resource and index + FIRST_AHEAD < len(cython.cast(list, values)):
-            _prefetch(values, index, of, key, resource)
+            _prefetch(cython.cast(list, values), index, of, key, resource)
         if type(value) is of:
-            ask = _ask_v19(astuple(value)) if dialect == V19 else _ask_first(astuple(value))
+            ask = _ask_v19(astuple(value))
         if ask is None:
             ask = slow_path(index, value)
         else:
@@ -182,52 +167,6 @@ def _ask_v19(row: tuple[Any, ...]) -> Allocation | None:
     ask.timeout_ms = 0
     ask.uuid = ""
     ask.independent = False
-    return ask
-
-
-@cython.cfunc
-def _ask_first(row: tuple[Any, ...]) -> Allocation | None:
-    """Make an ask of a message's fields, in the order of their declaration; None if one is not as declared.
-
-    None also for an ask that must be refused or names a priority class: these are left to the slow path.
-    """
-    key, application_id, partition, resource, repeats, priority, timeout_ms, tags, task_group, placeholder = row
-    if not (_is_text(key) and _is_text(application_id) and _is_text(partition) and _is_text(task_group)):
-        return None
-    if not (_is_flag(placeholder) and _is_int32(repeats) and _is_int64(timeout_ms)):
-        return None
-    if not _are_tags(tags) or not (resource is None or _are_amounts(resource)):
-        return None
-    max_allocations: cython.longlong = repeats
-    number: cython.longlong = 0
-    if max_allocations < 0:
-        return None
-    if priority is not None:
-        if type(priority) is not Priority:
-            return None
-        said: tuple[Any, ...] = astuple(priority)
-        if said[1] is not None or not _is_int32(said[0]):  # it has the name of a class, or neither name nor number
-            return None
-        number = said[0]
-    ask: Allocation = Allocation.__new__(Allocation)
-    ask.key = key
-    ask.application_id = application_id or key
-    ask.partition = partition
-    ask.resource = None if resource is None else cython.cast(dict, resource).copy()
-    ask.priority = number
-    ask.priority_class = ""
-    ask.tags = cython.cast(dict, tags).copy() if len(cython.cast(dict, tags)) else None
-    ask.node_id = ""
-    ask.task_group = task_group
-    ask.placeholder = placeholder is True
-    ask.originator = False
-    ask.allow_preempt_self = False
-    ask.allow_preempt_other = False
-    # On the wire zero means that the field is absent, and the default is one allocation.
-    ask.max_allocations = max_allocations or 1
-    ask.timeout_ms = timeout_ms
-    ask.uuid = ""
-    ask.independent = not application_id
     return ask
 
 

@@ -110,6 +110,3 @@ def requests(rm_id: str, inputs: Iterable[messages.Input]) -> list[tuple[str, Re
     if allocations:
         found.append(("update_allocation", v19.AllocationRequest(rm_id=rm_id, allocations=allocations)))
     return found
-
-
-__all__ = ["Request", "allocation", "application", "node", "release", "removal", "requests"]

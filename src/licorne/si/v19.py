@@ -30,7 +30,7 @@ from licorne.si._common import (
     UserGroupInformation,
 )
 from licorne.si._fields import document
-from licorne.si._schema import Amounts, Int32, Int64, Message, field_numbers
+from licorne.si._schema import Amounts, Int32, Int64, Message
 
 # -- enums -----------------------------------------------------------------------------------------------
 
@@ -336,36 +336,7 @@ class EventRecord(Message):
 
 document(globals())
 
-# -- tables for the wire ---------------------------------------------------------------------------------
-
-FIELD_NUMBERS: dict[type[Message], dict[str, int]] = field_numbers(globals())
-"""The field numbers of each message of this dialect, by the names on the wire."""
-
-RESERVED: dict[type[Message], dict[int, str]] = {
-    AllocationRequest: {1: "asks"},
-    AllocationResponse: {3: "releasedAsks", 4: "rejected"},
-    Allocation: {3: "UUID", 7: "queueName", 13: "allocationID"},
-    AllocationReleasesRequest: {2: "allocationAsksToRelease"},
-    AllocationRelease: {3: "UUID", 7: "allocationID"},
-    NodeInfo: {5: "occupiedResource", 6: "existingAllocations"},
-    UpdateConfigurationRequest: {1: "configs"},
-    EventRecord: {3: "groupID", 4: "reason"},
-}
-"""Field numbers that older versions of this dialect used and that must not be reused, with their old names."""
-
-NESTED_ENUMS: dict[type[IntEnum], str] = {
-    ActionFromRM: "NodeInfo.ActionFromRM",
-    SchedulingState: "UpdateContainerSchedulingStateRequest.SchedulingState",
-    EventType: "EventRecord.Type",
-    ChangeType: "EventRecord.ChangeType",
-    ChangeDetail: "EventRecord.ChangeDetail",
-}
-"""The enums that the protocol nests in a message, with their full names there."""
-
 __all__ = [
-    "FIELD_NUMBERS",
-    "NESTED_ENUMS",
-    "RESERVED",
     "AcceptedApplication",
     "AcceptedNode",
     "ActionFromRM",

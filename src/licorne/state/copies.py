@@ -86,6 +86,3 @@ def _work(work: Callable[[], object], reading: int, writing: int) -> None:
             pipe.write(msgspec.msgpack.encode(answer))
     finally:
         os._exit(0)
-
-
-__all__ = ["CopyError", "end_with_parent", "on_a_copy"]

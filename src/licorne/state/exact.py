@@ -65,6 +65,3 @@ def _unpacked(text: str) -> bytes:
         return few_containers(unpacked(base64.b64decode(text, validate=True), CHECKPOINT_BYTES))
     except ValueError as error:  # of Base64 too
         raise CheckpointError(f"damaged: {error}") from None
-
-
-__all__ = ["restore_checkpoint", "restore_exactly"]

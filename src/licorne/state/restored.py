@@ -85,6 +85,3 @@ class Outputs:
         if self.handler is not None:
             for output in outputs:
                 self.handler(output)
-
-
-__all__ = ["Note", "Outputs", "Restored", "UnknownNameError"]

@@ -237,6 +237,3 @@ def _unreachable(reason: object, *, encrypted: bool) -> str:
     if isinstance(reason, ssl.SSLError) and reason.reason == "WRONG_VERSION_NUMBER":
         return "no answer in TLS; if the address has none, give http://"
     return f"cannot be reached: {reason}"
-
-
-__all__ = ["Server", "SourceError", "fetch", "is_url"]

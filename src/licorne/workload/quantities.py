@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from licorne.core.constants import SUM_MAX
+
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DAY_S, HOUR_S, _MINUTE_S = 86_400, 3_600, 60
 
@@ -18,6 +22,11 @@ def amount(resource: str, value: float) -> str:
             power += 1
         return f"{_short(value)} {_BINARY[power]}B"
     return _short(value)
+
+
+def bounded(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Leave out the types that a node is said not to limit, by `SUM_MAX`, and so the cluster: how many devices there are drivers know."""
+    return {name: amount for name, amount in amounts.items() if amount < SUM_MAX}
 
 
 def _short(value: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from typing import Any, Final, NamedTuple
@@ -39,8 +38,6 @@ partitions:
               - {name: owner, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 4}}}
 """
 """The queue configuration that cases share."""
-SETTINGS: Final = {"licorne.yunikorn-events": "true"} if os.environ.get("LICORNE_YUNIKORN_EVENTS") == "1" else {}
-"""The settings with which all cases run, if they say nothing else."""
 
 
 _alone = threading.BoundedSemaphore(ALONE_MAX)
@@ -115,7 +112,7 @@ class Place:
 
     def configure(self, name: str = "yunikorn-configs", /, **data: str) -> None:
         """Set the content of a ConfigMap of the own licorne."""
-        self.plane.configure({**SETTINGS, **data}, namespace=self.name, name=name)
+        self.plane.configure(data, namespace=self.name, name=name)
 
     def _allow_configuration(self) -> None:
         """Give licorne's account the rights in this namespace that the manifests give it in its own."""

@@ -865,6 +865,12 @@ def _(k: Place) -> None:
     assert sorted(k.pods()) == ["driver", "owner", "second"]
 
 
+def classes_known(k: Place) -> int:
+    """Return how many priority classes licorne has seen."""
+    found: int = k.licorne.ask("/debug/fullstatedump")["rmDiagnostics"]["cache"]["statistics"]["priorityClasses"]
+    return found
+
+
 @CASES(
     "1", "two victims, of which one is of a class that says allow-preemption: false", "room is needed", "the other goes"
 )
@@ -872,8 +878,9 @@ def _(k: Place) -> None:
     k.alone({})
     kept = f"{k.name}-kept"
     said = {"name": kept, "annotations": {"yunikorn.apache.org/allow-preemption": "false"}}
+    known = classes_known(k)
     k.plane.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": said, "value": 0})
-    comes(lambda: kept in k.licorne.ask("/debug/fullstatedump")["rmDiagnostics"]["cache"]["priorityClasses"])
+    comes(lambda: classes_known(k) > known, told=k.told)
     k.node(amounts={"cpu": "4"})
     _driver(k)
     classes: list[tuple[str, dict[str, Any]]] = [("first", {}), ("second", {"priorityClassName": kept})]
@@ -895,8 +902,9 @@ def _(k: Place) -> None:
     k.alone({})
     kept = f"{k.name}-kept"
     said = {"name": kept, "annotations": {"yunikorn.apache.org/allow-preemption": "false"}}
+    known = classes_known(k)
     k.plane.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": said, "value": 0})
-    comes(lambda: kept in k.licorne.ask("/debug/fullstatedump")["rmDiagnostics"]["cache"]["priorityClasses"])
+    comes(lambda: classes_known(k) > known, told=k.told)
     k.node(amounts={"cpu": "4"})
     _driver(k)
     for name, own in (("first", {"yunikorn.apache.org/allow-preemption": "true"}), ("second", {})):

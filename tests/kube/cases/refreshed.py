@@ -268,21 +268,20 @@ def _(k: Place) -> None:
 
 @CASES(
     "11",
-    "licorne.yunikorn-events: false",
+    "licorne.scheduled-events: false",
     "it becomes true",
-    "pods that are placed at once have events, and not before",
+    "pods that are bound have an event, and not before",
 )
 def _(k: Place) -> None:
-    quiet = {"licorne.yunikorn-events": "false"}
+    quiet = {"licorne.scheduled-events": "false"}
     k.alone(quiet)
     k.pod("before", app=f"{k.name}-before", queue="root.open")
     k.bound("before")
-    k.configure(**{"queues.yaml": LARGER, "licorne.yunikorn-events": "true"})
+    k.configure(**{"queues.yaml": LARGER, "licorne.scheduled-events": "true"})
     comes(lambda: small_max(k) == {"vcore": 2000}, told=k.told)
     k.pod("after", app=f"{k.name}-after", queue="root.open")
-    k.event("PodBindSuccessful", name="after")
-    assert k.events("Scheduling", "before") + k.events("Scheduled", "before") == []
-    assert k.events("PodBindSuccessful", "before") == []
+    k.event("Scheduled", name="after")
+    assert k.events("Scheduled", "before") == []
 
 
 @CASES(

@@ -338,32 +338,6 @@ def _(k: Place) -> None:
     assert "ignored: 'no.such'" in printed
 
 
-@CASES("6", "licorne.yunikorn-events is true", "a pod, and a gang, run", "the events are those that YuniKorn posts")
-def _(k: Place) -> None:
-    k.alone({"licorne.yunikorn-events": "true"})
-    node = k.node()
-    k.pod("p", app=k.name, queue="root.open", **k.there)
-    k.bound("p")
-    name = f"{k.name}/p"
-    notes = {
-        "Scheduling": f"{name} is queued and waiting for allocation",
-        "Scheduled": f"Successfully assigned {name} to node {node}",
-        "PodBindSuccessful": f"Pod {name} is successfully bound to node {node}",
-    }
-    for reason, note in notes.items():
-        assert k.event(reason, name="p").note == note
-    k.pod(
-        "q",
-        app=f"{k.name}-gang",
-        queue="root.open",
-        annotations=gang(group(1, nodeSelector=k.there["nodeSelector"], tolerations=k.there["tolerations"])),
-        **k.there,
-    )
-    k.bound("q")
-    actions = {event.action for event in k.events("GangScheduling")}
-    assert actions == {"CreatingPlaceholders", "TaskGroupMatch", "PlaceholderAllocated", "GangReservationComplete"}
-
-
 @CASES("11", "a licorne that runs", "the queues of the ConfigMap are none", "an event says so, and the old ones count")
 def _(k: Place) -> None:
     k.alone({})

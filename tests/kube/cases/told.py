@@ -8,10 +8,9 @@ from typing import Any, Final
 from kube.cluster import Object, Y, comes
 
 from . import Case, Cases, Place
-from .gangs import gang, group, too_large
+from .gangs import gang, group
 
 CASES = Cases()
-EVENTS: Final = {"licorne.yunikorn-events": "true"}
 
 
 def told(k: Place, name: str = "p") -> tuple[str, str]:
@@ -75,29 +74,12 @@ for _what, _resource, _amount, _reason in ERRORS:
 
 @CASES("6", "a pod with a scheduling gate", "the gate goes", "the API server's condition stays until then, and it runs")
 def _gated(k: Place) -> None:
-    k.alone(EVENTS)
     k.pod(app=k.name, schedulingGates=[{"name": "case.example/later"}])
-    assert k.event("Scheduling", "waiting for scheduling gates: case.example/later", name="p").type == "Normal"
     k.waits("p")
     assert told(k) == ("False", "SchedulingGated")
     k.change("p", {"spec": {"schedulingGates": None}})
     k.bound("p")
     comes(lambda: told(k)[0] == "True", told=k.told)
-
-
-@CASES("6", "a Soft gang without room, with YuniKorn's events", "its time is over", "an event on its pod tells it")
-def _timed_out(k: Place) -> None:
-    k.alone(EVENTS)
-    too_large(k, "placeholderTimeoutInSeconds=3 gangSchedulingStyle=Soft")
-    event = k.event("GangScheduling", "placeholder has been timed out", name="p")
-    assert (event.type, event.action) == ("Warning", "PlaceholderTimeOut")
-
-
-@CASES("6", "a Hard gang without room, with YuniKorn's events", "its time is over", "an event on its pod tells it")
-def _failed(k: Place) -> None:
-    k.alone(EVENTS)
-    too_large(k, "placeholderTimeoutInSeconds=3 gangSchedulingStyle=Hard")
-    assert k.event("ApplicationFailed", "scheduling failed", name="p").type == "Warning"
 
 
 @CASES(
@@ -111,48 +93,6 @@ def _not_created(k: Place) -> None:
     event = k.event("GangScheduling", "fall back to normal scheduling", name="p")
     assert (event.type, event.action) == ("Warning", "PlaceholderCreateFailed")
     k.bound("p")
-
-
-@CASES("6", "the events of YuniKorn", "a node comes and goes", "events on the node say so")
-def _nodes(k: Place) -> None:
-    k.alone(EVENTS)
-    node = k.node()
-
-    def found() -> set[tuple[str, str]]:
-        return {(item["reason"], item["note"]) for item in events_of_cluster(k, "Node", node)}
-
-    added = {
-        ("NodeAccepted", f"node {node} is accepted by the scheduler"),
-        ("Informational", "Node added to the scheduler"),
-    }
-    comes(lambda: added <= found(), told=k.told)
-    k.plane.delete(f"/api/v1/nodes/{node}")
-    removed = {
-        ("NodeDeleted", f"node {node} is deleted from the scheduler"),
-        ("Informational", "Node removed from the scheduler"),
-    }
-    comes(lambda: removed <= found(), told=k.told)
-
-
-@CASES("6", "the events of YuniKorn, and a full queue", "a pod of it ends", "events on both pods say so")
-def _informed(k: Place) -> None:
-    k.alone(EVENTS)
-    k.pod("first", app=k.name, queue="root.small", cpu="800m")
-    k.bound("first")
-    k.pod(app=k.name, queue="root.small", cpu="800m")
-    k.event("Informational", f"Request '{k.uid()}' does not fit in queue 'root.small'", name="p")
-    k.change("first", {"status": {"phase": "Succeeded"}}, "status")
-    assert k.event("TaskCompleted", name="first").note == f"Task {k.name}/first is completed"
-    k.event("Informational", f"Request '{k.uid()}' has become schedulable in queue 'root.small'", name="p")
-    k.bound("p")
-
-
-@CASES("6", "the events of YuniKorn", "an application is refused", "its pod fails, and an event says so")
-def _task_failed(k: Place) -> None:
-    k.alone(EVENTS)
-    k.pod(app=k.name, queue="root.small", annotations=gang(group(2, "800m")))
-    event = k.event("TaskFailed", name="p")
-    assert (event.type, event.note) == ("Normal", f"Task {k.name}/p is failed")
 
 
 # Annotations of a namespace; those of them that cannot be read; what its queue has then.

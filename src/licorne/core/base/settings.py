@@ -62,6 +62,3 @@ def read_settings(texts: Mapping[str, str]) -> Settings:
         SettingsError: a value does not parse.
     """
     return TABLE.fill(Settings(), texts)
-
-
-__all__ = ["Settings", "read_settings"]

@@ -307,6 +307,3 @@ def _in_flight(app: Application) -> Iterator[Vec]:
         yield app.gang.gained
         for real in app.gang.replacing.values():
             yield real.shape.amounts
-
-
-__all__ = ["ASKED_MAX", "NODE_TYPES_MAX", "OWN_MAX", "Numbering"]

@@ -102,6 +102,3 @@ def _foreign(partition: Partition) -> Iterator[Allocation]:
             tags=foreign.tags,
             node_id=foreign.node.id,
         )
-
-
-__all__ = ["asked_again", "report"]

@@ -165,6 +165,3 @@ def _short(failed: Iterable[str]) -> list[str]:
     types = {name for why in failed if why.startswith(LACK) for name in why.removeprefix(LACK).split(", ")}
     others = sorted(why for why in failed if not why.startswith(LACK))
     return [LACK + " or ".join(sorted(types)), *others] if types else others
-
-
-__all__ = ["most_important", "sentence", "summary"]

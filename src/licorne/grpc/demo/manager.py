@@ -202,6 +202,3 @@ class Manager:
     def report(self, to: Scheduler) -> None:
         """Report everything to a scheduler without state: nodes, applications, running pods, then pending ones."""
         self._send(self.model.report(), to)
-
-
-__all__ = ["RM_ID", "Manager", "Scheduler"]

@@ -190,13 +190,10 @@ def sights(rest: str, grpc: str, *, token: bool = False) -> str:
         ("minute by minute", f"{api}/history/apps"),
         ("change the queues", f"{api}/config > queues.yaml"),
         ("", f"{api}/config -X PUT --data-binary @queues.yaml"),
-        ("all paths", f"{base}/openapi" if curl == "curl -s" else f"{curl} {base}/openapi.json"),
+        ("all paths", f"{curl} {base}/openapi.json"),
     )
     lines = [f"A simulated cluster is running, over gRPC at {grpc}. To look at it:", ""]
     lines += [f"  {what:30}{command}" for what, command in rows]
     if token:
         lines += ["", 'REST wants a token: add -H "authorization: Bearer TOKEN" to each, --token-file FILE to licorne.']
     return "\n".join([*lines, "", "Ctrl-C ends it.", ""])
-
-
-__all__ = ["Demonstration", "sights"]

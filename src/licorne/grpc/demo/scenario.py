@@ -44,6 +44,3 @@ def _with_daemons(line: Line) -> list[Line]:
     tags = {TAG_REQUIRED_NODE: line.id, TAG_NODE_CONSTRAINTS: EVERY_TAINT}
     agent = Ask(key=f"agent-{line.id}", app=AGENTS.id, res={"vcore": 250, "memory": GI, "pods": 1}, tags=tags, prio=100)
     return [line, Foreign(key=f"proxy-{line.id}", node=line.id, res={"vcore": 500, "memory": GI}), agent]
-
-
-__all__ = ["AGENTS", "CLUSTER", "Moment", "scenario"]

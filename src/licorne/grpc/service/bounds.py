@@ -106,6 +106,3 @@ def _names(settings: ServiceSettings, field: str, names: Iterable[str]) -> None:
     for name in names:
         if len(name) > settings.names:
             raise Fault(name, f"must have at most {settings.names} characters", field)
-
-
-__all__ = ["enforce"]

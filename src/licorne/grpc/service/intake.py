@@ -150,6 +150,3 @@ def portions(translation: Translation, size: Sequence[int] = (INPUTS,)) -> Itera
         yield Translation(inputs=inputs[at:end], outputs=outputs, part=part and Part(part.data, at))
         outputs = []
         at = end
-
-
-__all__ = ["READINGS", "RequestIntake", "portions", "read"]

@@ -317,6 +317,3 @@ class Service:
         if RM_ID in said:
             self.sessions.bind(stream, said[RM_ID], said.get(REGISTRATION, ""))
         return await stream.run(self.sessions.take)
-
-
-__all__ = ["Service"]

@@ -117,6 +117,3 @@ class Session:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-
-
-__all__ = ["KINDS", "Dialect", "Session", "State"]

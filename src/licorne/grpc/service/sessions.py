@@ -384,6 +384,3 @@ def pieces(adapter: Any, outputs: list[Output], rm_id: str, most: int) -> Iterat
         yield from pieces(adapter, outputs[half:], rm_id, most)
     else:
         yield from made
-
-
-__all__ = ["Refused", "Sessions", "pieces", "registered_text"]

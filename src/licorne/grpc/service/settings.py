@@ -73,6 +73,3 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
             SettingError: one is not.
         """
         check_amounts(self, self.__struct_fields__)
-
-
-__all__ = ["ServiceSettings", "SettingError", "check_amounts"]

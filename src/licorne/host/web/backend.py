@@ -27,7 +27,6 @@ from licorne.core.manager import RegisteredManager
 from licorne.core.partition import Partition
 from licorne.host.follower import Follower
 from licorne.host.threads import COMMON
-from licorne.state.recording.noting import Both
 from licorne.state.recording.recorder import Figures as Recording
 from licorne.state.recording.recorder import Recorder
 
@@ -46,21 +45,6 @@ class HostCheck(NamedTuple):
     description: str
     message: str
     readiness: bool = True
-
-
-def no_build_info(_rm_id: str) -> Mapping[str, str]:
-    """Return an empty mapping: the default of `build_info`, for a host that knows nothing about builds."""
-    return {}
-
-
-def no_figures() -> Mapping[str, tuple[int, int]]:
-    """Return an empty mapping: the default of `messages`, for a host that does not count messages."""
-    return {}
-
-
-def no_host_figures() -> HostFigures:
-    """Return an empty mapping: the default of `figures`, for a host that counts nothing itself."""
-    return {}
 
 
 async def check_in_thread(text: str, _to_apply: bool) -> Report:
@@ -96,9 +80,9 @@ class Backend:
         api: SchedulerAPI,
         clock: Clock,
         *,
-        build_info: BuildInfo = no_build_info,
-        messages: Figures = no_figures,
-        figures: Callable[[], HostFigures] = no_host_figures,
+        build_info: BuildInfo = lambda _: {},
+        messages: Figures = dict,
+        figures: Callable[[], HostFigures] = dict,
         checks: Callable[[], list[HostCheck]] = list,
         admit: Callable[[str, str], None] = lambda _, __: None,
         changed: Callable[[], None] = lambda: None,
@@ -127,7 +111,7 @@ class Backend:
     def recorder(self) -> Recorder | None:
         """Return what records the scheduler's inputs; None if they are not recorded."""
         log = self.api.input_log
-        logs = log.logs if isinstance(log, Both) else (log,)
+        logs: tuple[object, ...] = getattr(log, "logs", (log,))  # of `Both`
         return next((each for each in logs if isinstance(each, Recorder)), None)
 
     def recording(self) -> Recording | None:

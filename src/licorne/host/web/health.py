@@ -219,6 +219,3 @@ def _row(name: str, description: str, what: str, faulty: list[str]) -> tuple[str
 def _list(names: list[str]) -> str:
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
     return f"[{' '.join(names[:NAMED_MAX])}{more}]"
-
-
-__all__ = ["Health", "HealthCheck", "run"]

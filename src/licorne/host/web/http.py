@@ -274,6 +274,3 @@ def of_interest(record: logging.LogRecord) -> bool:
 def _cancel(timer: asyncio.TimerHandle | None) -> None:
     if timer is not None:
         timer.cancel()
-
-
-__all__ = ["CONNECTION", "HEADER_BYTES", "Connections", "Protocol", "guarded", "of_interest"]

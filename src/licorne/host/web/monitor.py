@@ -180,6 +180,3 @@ class Monitor:
             for ask in app.asks.values():
                 counted[PARKED_NAMES[ask.parked]] += 1
         self.parked = counted
-
-
-__all__ = ["Monitor"]

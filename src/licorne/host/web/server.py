@@ -232,6 +232,3 @@ def _shown(one: socket.socket, given: str) -> str:
     if address.startswith("unix:"):
         return address
     return f"{address.rpartition(':')[0]}:{one.getsockname()[1]}"
-
-
-__all__ = ["Web", "WebServer"]

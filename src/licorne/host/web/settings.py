@@ -17,6 +17,3 @@ class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
     health_interval_s: float = TABLE.field("health.checkInterval")
     event_capacity: int = TABLE.field("event.ringBufferCapacity")
     tracks_events: bool = TABLE.field("event.trackingEnabled")
-
-
-__all__ = ["WebSettings"]

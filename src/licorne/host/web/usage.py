@@ -58,6 +58,3 @@ def _text(usage: Usage) -> str:
 def _printable(text: str) -> str:
     """Return the text if it is printable, else escaped, so that no resource manager can break the line."""
     return text if text.isprintable() else ascii(text)
-
-
-__all__ = ["summary", "tell_usage"]

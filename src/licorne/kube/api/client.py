@@ -128,7 +128,6 @@ class Client:
     Parameters:
         access: where the server is, and who we are.
         connections: how many requests may be under way at once; more wait. A watch holds one, for each kind.
-        user_agent: the name under which the server's log has our calls.
         requests: counts the calls.
     """
 
@@ -137,7 +136,6 @@ class Client:
         access: Access,
         *,
         connections: int = 64,
-        user_agent: str = "licorne",
         requests: Requests | None = None,
     ) -> None:
         self.access = access
@@ -146,7 +144,7 @@ class Client:
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": user_agent},
+            headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "licorne"},
             proxy=access.proxy,  # found once: aiohttp would look for it, and for ~/.netrc, in a thread with each call
             read_bufsize=1 << 20,
         )
@@ -286,9 +284,9 @@ class Client:
         """Create an object in a collection. Raises ApiError (409: it is there already), UnansweredError."""
         await self._call("POST", path, body=body)
 
-    async def patch(self, path: str, body: dict[str, Any]) -> None:
-        """Change fields of an object. Raises ApiError, UnansweredError."""
-        await self._call("PATCH", path, body=body, content_type="application/merge-patch+json")
+    async def patch(self, path: str, body: dict[str, Any]) -> bytes:
+        """Change fields of an object, and return it as it is then. Raises ApiError, UnansweredError."""
+        return await self._call("PATCH", path, body=body, content_type="application/merge-patch+json")
 
     # -- requests -----------------------------------------------------------------------------------------------
 

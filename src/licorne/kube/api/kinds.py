@@ -46,7 +46,6 @@ class Kind(msgspec.Struct, Generic[T], frozen=True):
     type: type[T]
     group: str
     plural: str
-    namespaced: bool = True
     fields: str = ""
     namespace: str = ""
 
@@ -66,13 +65,11 @@ class Kind(msgspec.Struct, Generic[T], frozen=True):
 
 
 CORE: Final = "/api/v1"
-NODES: Final = Kind("Node", Node, CORE, "nodes", namespaced=False)
+NODES: Final = Kind("Node", Node, CORE, "nodes")
 PODS: Final = Kind("Pod", Pod, CORE, "pods", fields="status.phase!=Succeeded,status.phase!=Failed")
 """Pods that have not ended: they leave the selection, as if deleted, when they end."""
-NAMESPACES: Final = Kind("Namespace", Namespace, CORE, "namespaces", namespaced=False)
-PRIORITY_CLASSES: Final = Kind(
-    "PriorityClass", PriorityClass, "/apis/scheduling.k8s.io/v1", "priorityclasses", namespaced=False
-)
+NAMESPACES: Final = Kind("Namespace", Namespace, CORE, "namespaces")
+PRIORITY_CLASSES: Final = Kind("PriorityClass", PriorityClass, "/apis/scheduling.k8s.io/v1", "priorityclasses")
 CONFIG_MAPS: Final = Kind("ConfigMap", ConfigMap, CORE, "configmaps")
 LEASES: Final = Kind("Lease", Lease, "/apis/coordination.k8s.io/v1", "leases")
 DISRUPTION_BUDGETS: Final = Kind("PodDisruptionBudget", PodDisruptionBudget, "/apis/policy/v1", "poddisruptionbudgets")
@@ -90,23 +87,23 @@ WORKLOADS: Final[tuple[Kind[Any], ...]] = (
 
 STORAGE: Final = "/apis/storage.k8s.io/v1"
 CLAIMS: Final = Kind("PersistentVolumeClaim", Claim, CORE, "persistentvolumeclaims")
-VOLUMES: Final = Kind("PersistentVolume", PersistentVolume, CORE, "persistentvolumes", namespaced=False)
+VOLUMES: Final = Kind("PersistentVolume", PersistentVolume, CORE, "persistentvolumes")
 OF_VOLUMES: Final[tuple[Kind[Any], ...]] = (
     CLAIMS,
     VOLUMES,
-    Kind("StorageClass", StorageClass, STORAGE, "storageclasses", namespaced=False),
-    Kind("CSINode", CSINode, STORAGE, "csinodes", namespaced=False),
-    Kind("CSIDriver", CSIDriver, STORAGE, "csidrivers", namespaced=False),
+    Kind("StorageClass", StorageClass, STORAGE, "storageclasses"),
+    Kind("CSINode", CSINode, STORAGE, "csinodes"),
+    Kind("CSIDriver", CSIDriver, STORAGE, "csidrivers"),
     Kind("CSIStorageCapacity", CSIStorageCapacity, STORAGE, "csistoragecapacities"),
-    Kind("VolumeAttachment", VolumeAttachment, STORAGE, "volumeattachments", namespaced=False),
+    Kind("VolumeAttachment", VolumeAttachment, STORAGE, "volumeattachments"),
 )
 """What volumes demand follows from these."""
 
 RESOURCE: Final = "/apis/resource.k8s.io/v1"
 RESOURCE_CLAIMS: Final = Kind("ResourceClaim", ResourceClaim, RESOURCE, "resourceclaims")
 OF_DEVICES: Final[tuple[Kind[Any], ...]] = (
-    Kind("DeviceClass", DeviceClass, RESOURCE, "deviceclasses", namespaced=False),
-    Kind("ResourceSlice", ResourceSlice, RESOURCE, "resourceslices", namespaced=False),
+    Kind("DeviceClass", DeviceClass, RESOURCE, "deviceclasses"),
+    Kind("ResourceSlice", ResourceSlice, RESOURCE, "resourceslices"),
     RESOURCE_CLAIMS,
 )
 """What claims of devices demand, and what is there for them; where they are not read, pods with claims wait."""

@@ -5,7 +5,7 @@ From the top down, as the imports point:
 - `manager`: namespaces, priority classes and nodes; `decisions`: what the scheduler says; `diagnostics`: what a state dump shows.
 - `lifecycle`: the way of each pod; `applications`: their beginning and end; `gangs`: gangs with placeholder pods;
   `pod_groups`: native pod groups.
-- `holding`: takes pods back from the scheduler; `waiting`: what pods that wait are told; `yunikorn_events`: other events.
+- `holding`: takes pods back from the scheduler; `waiting`: what pods that wait are told.
 - `volumes`: claims and volumes, and the pods that these concern; `binding_volumes`: how claims of a pod with a node are bound;
   `turns`: pods that are asked for one after the other.
 - `claims`: attempts to have the claims of a pod with a node get volumes and devices.

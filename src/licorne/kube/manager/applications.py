@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import msgspec
 
 from licorne.kube.pods.namespaces import namespace_tags
-from licorne.kube.pods.work import Work
 from licorne.si.constants import NOBODY_USER, TAG_CREATE_FORCE, TAG_NAMESPACE
 from licorne.si.messages import AddApplication, RemoveApplication
 
@@ -97,22 +96,14 @@ class Applications:
         """Have the queues that were made for a namespace get its new quota.
 
         The scheduler takes a quota from each application that is added to such a queue. So one without pods is added to each
-        of them, like one that is there, and removed at once.
+        of them, like one that is there, and removed at once. One that is there may have no pods, and get new ones.
         """
-        partition = self._outbox.partition
-        queues: dict[str, Work] = {}
-        for application in self._records.applications.values():
-            known = partition.applications.get(application.id)
-            first = next(iter(application.pods.values()), None)
-            if known is None or known.queue.managed or first is None:
-                continue
-            if first.pod.metadata.namespace == namespace:
-                queues[known.queue.path] = first.work
-        for number, work in enumerate(queues.values()):
-            like = work.application
+        known = [one for one in self._outbox.partition.applications.values() if not one.queue.managed]
+        queues = {one.queue.path: one for one in known if one.tags.get(TAG_NAMESPACE) == namespace}
+        for number, (path, like) in enumerate(queues.items()):
             new = AddApplication(
                 application_id=f"licorne-quota-{namespace}-{number}",
-                queue=like.queue,
+                queue=path,
                 user=like.user,
                 groups=like.groups,
                 tags={TAG_NAMESPACE: namespace, **tags},

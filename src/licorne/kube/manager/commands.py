@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -108,6 +108,13 @@ class AskAgain(msgspec.Struct, frozen=True, gc=False):
     after_s: float
 
 
+CLAIM_STATUS: Final = "extendedResourceClaimStatus"
+DROPPED: Final = (
+    f"the API server does not keep `{CLAIM_STATUS}` of pods: its feature gate DRAExtendedResource is off, "
+    "as it is by default before Kubernetes 1.36"
+)
+
+
 class WriteClaim(Command, frozen=True, gc=False):
     """Write a claim, a volume or the status of a pod, so that a claim of the pod gets its volume or devices, or gives them back.
 
@@ -115,6 +122,7 @@ class WriteClaim(Command, frozen=True, gc=False):
     sent only while that is wanted (`Holding.awaits`). A refusal is told to `PodLifecycle.give_up_claims`.
     `watched`: not if the object has changed, as the manager goes on when it is shown that.
     `method`: `PATCH` the object, `POST` it to its collection, or `DELETE` it.
+    `kept`: a field that the object must have in the answer; where the API server drops it, that is a refusal, `DROPPED`.
     """
 
     number: int
@@ -122,6 +130,7 @@ class WriteClaim(Command, frozen=True, gc=False):
     body: dict[str, Any]
     watched: bool = False
     method: str = "PATCH"
+    kept: str = ""
 
 
 class GiveUpClaims(msgspec.Struct, frozen=True, gc=False):

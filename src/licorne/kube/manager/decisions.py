@@ -29,7 +29,6 @@ from .lifecycle import PodLifecycle
 from .outbox import Outbox
 from .records import PodRecord, Records
 from .stages import PodEvent, Stage
-from .yunikorn_events import ALLOCATED, DECIDED
 
 PREEMPTED = "PreemptionByScheduler"
 """The reason of the condition `DisruptionTarget`, the one that kube-scheduler gives."""
@@ -100,9 +99,6 @@ class Decisions(ResourceManagerCallback):
         if record.stage is Stage.AWAITS_CLAIMS and (why := lifecycle.holding.reserve(record)):
             lifecycle.claims_failed(record.uid, why)
             return
-        lifecycle.yunikorn_events.post(record, DECIDED)
-        if record.work.ask.placeholder:
-            lifecycle.yunikorn_events.post(record, ALLOCATED)
         lifecycle.gangs.placed(record)
 
     def _refused(self, record: PodRecord, refused: RejectedAllocation) -> None:

@@ -20,13 +20,14 @@ from licorne.kube.api.kinds import PODS, RESOURCE_CLAIMS
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim, ResourceSlice
 from licorne.kube.objects.devices import ClaimAllocation
 from licorne.kube.pods.constraints import Terms
+from licorne.kube.pods.device_claims import names_of_claims, payer
 from licorne.kube.pods.device_pools import NOWHERE, Nodes, both
-from licorne.kube.pods.devices import SHARED, DeviceObject, DeviceStore, names_of_claims, payer
-from licorne.kube.pods.extended import FINALIZER
+from licorne.kube.pods.devices import SHARED, DeviceObject, DeviceStore
+from licorne.kube.pods.extended import FINALIZER, IMPLICIT, claim_key, requested_of
 from licorne.kube.pods.storage import ClaimKey, drop_from, key_of
 
 from .claims import RELEASE, ClaimAttempt, ClaimAttempts
-from .commands import WriteClaim, names_of
+from .commands import CLAIM_STATUS, DROPPED, WriteClaim, names_of
 from .outbox import Outbox
 from .records import PodRecord, Records
 from .stages import Stage
@@ -50,6 +51,8 @@ class Devices:
         self._attempts = attempts.of_pod
         self._written: dict[ClaimKey, str] = {}  # versions of claims about which a write is under way
         self._unsure: dict[ClaimKey, str] = {}  # claims that have perhaps got devices for a pod that gave up: its UID
+        self._requested: dict[str, dict[str, None]] = {}  # extended resources, by the UID of a pod without a node
+        self._requesting: dict[str, dict[str, None]] = {}  # by extended resource, the UIDs of these pods
         self._kept: dict[str, float] = {}  # since when pods without a node have been seen with devices
 
     # -- objects ------------------------------------------------------------------------------------------------
@@ -64,7 +67,7 @@ class Devices:
 
     def _take(self, one: DeviceObject, change: Callable[[DeviceObject], Nodes]) -> None:
         if isinstance(one, DeviceClass):
-            self._classes_changed(change(one))
+            self._class_changed(one, change)
         elif isinstance(one, ResourceSlice):
             self.renew(change(one))
         else:
@@ -75,15 +78,36 @@ class Devices:
             if payer(claims.get(key)) != was:  # for whose quotas it counts
                 self.changed |= {payer(claims.get(key)): None, was: None}
 
-    def _classes_changed(self, nodes: Nodes) -> None:
-        """Read pods anew that wait: those with claims, and those that request extended resources, which classes may back or not."""
-        for record in self._records.pods.values():
-            if not record.pod.spec.node_name:
-                self.pod_seen(record.pod)
-        for key, extended in self.store.extended.items():
-            self._note_kept(key, extended.pod.metadata.uid)
-        self.changed |= dict.fromkeys(self._names)
+    def _class_changed(self, one: DeviceClass, change: Callable[[DeviceObject], Nodes]) -> None:
+        """Read pods anew that wait: those whose claims name a class, and those that request a resource which it backs or has backed."""
+        name, store = one.metadata.name, self.store
+        backs = {
+            IMPLICIT + name,
+            *(each.spec.extended_resource_name for each in (one, store.classes.get(name)) if each),
+        }
+        nodes = change(one)
+        self._read_requests(uid for resource in backs for uid in self._requesting.get(resource or "", ()))
+        self.changed |= {
+            uid: None for uid, keys in self._names.items() if any(store.names_class(key, name) for key in keys)
+        }
         self.renew(nodes)
+
+    def _read_requests(self, pods: Iterable[str]) -> None:
+        """Look again whether device classes back what pods without a node request."""
+        for uid in dict.fromkeys(pods):
+            record = self._records.pods.get(uid)
+            if record is not None:
+                self.pod_seen(record.pod)
+                self._note_kept(claim_key(record.pod), uid)
+                self.changed[uid] = None
+
+    def refused(self, reason: str) -> None:
+        """Note why a claim could not be written: a pod that is not told of its claim for extended resources gets no devices from its node."""
+        if reason == DROPPED and self.store.keeps_status:
+            self.store.keeps_status = False
+            self._outbox.warn(f"extended resources are no devices here: {DROPPED}", None)
+            self.renew(self.store.classes_changed())
+            self._read_requests([one.pod.metadata.uid for one in self.store.extended.values()])
 
     def _claim_changed(self, key: ClaimKey) -> None:
         claim = self.store.claims.get(key)
@@ -126,6 +150,12 @@ class Devices:
     def pod_seen(self, pod: Pod) -> None:
         """Note which claims of devices a pod without a node names, and forget those of a pod that has got one."""
         uid = pod.metadata.uid
+        if pod.spec.node_name:
+            self._forget_requests(uid)
+        elif uid not in self._requested and (requested := requested_of(pod)):
+            self._requested[uid] = requested
+            for resource in requested:
+                self._requesting.setdefault(resource, {})[uid] = None
         made = None if pod.spec.node_name else self.store.note_extended(pod)
         if pod.spec.node_name or not (pod.spec.resource_claims or made):
             self._stop_releasing(uid)
@@ -150,9 +180,14 @@ class Devices:
         """Forget a pod."""
         self.give_back(uid)
         self.store.pod_gone(uid)
+        self._forget_requests(uid)
         self._stop_releasing(uid)
         self._forget_extended(uid)
         self._forget_names(uid)
+
+    def _forget_requests(self, uid: str) -> None:
+        for name in self._requested.pop(uid, ()):
+            drop_from(self._requesting, name, uid)
 
     def _forget_extended(self, uid: str) -> None:
         """Forget what a pod requests that has its node, or is gone; another pod may still name the claim that was made for it."""
@@ -296,9 +331,9 @@ class Devices:
             if record.pod.status.extended_resource_claim_status != status:
                 if not attempt.told:
                     attempt.told = True
-                    body = {"metadata": {"uid": record.uid}, "status": {"extendedResourceClaimStatus": status}}
+                    body = {"metadata": {"uid": record.uid}, "status": {CLAIM_STATUS: status}}
                     path = PODS.path(record.pod.metadata.namespace, record.pod.metadata.name, "status")
-                    self._send(attempt.names, attempt.number, path, body)
+                    self._send(attempt.names, attempt.number, path, body, kept=CLAIM_STATUS)
                 return False
         return True
 
@@ -332,9 +367,15 @@ class Devices:
         self._send(names, number, RESOURCE_CLAIMS.path(*key, part), whole)
 
     def _send(
-        self, names: tuple[str, str, str], number: int, path: str, body: dict[str, Any], method: str = "PATCH"
+        self,
+        names: tuple[str, str, str],
+        number: int,
+        path: str,
+        body: dict[str, Any],
+        method: str = "PATCH",
+        kept: str = "",
     ) -> None:
-        self._outbox.commands.append(WriteClaim(*names, number, path, body, watched=True, method=method))
+        self._outbox.commands.append(WriteClaim(*names, number, path, body, watched=True, method=method, kept=kept))
 
     # -- what is taken back -------------------------------------------------------------------------------------
 

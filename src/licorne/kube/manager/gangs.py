@@ -34,7 +34,6 @@ from .outbox import Outbox
 from .records import ApplicationRecord, Creation, GangStage, PodRecord, Records
 from .stages import COUNTED, PLACED, WAITING, Stage
 from .waiting import was_asked_for
-from .yunikorn_events import APPLICATION_FAILED, RESERVED, TIMED_OUT
 
 NOT_OF_NAMES: Final = re.compile(r"[^a-z0-9-]")
 LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -177,14 +176,28 @@ class Gangs:
         assert application.gang is not None
         creations = application.creations
         namespace, owner = originator.pod.metadata.namespace, originator.uid
-        for group in read_task_groups(application.gang.text):
-            group_name = group.spec.name
+        devices = self._devices(application)
+        for known in read_task_groups(application.gang.text):
+            group_name = known.spec.name
+            counted = devices.get(group_name)
+            more = {keys.PLACEHOLDER_DEVICES: msgspec.json.encode(counted).decode()} if counted else {}
+            group = msgspec.structs.replace(known, annotations={**known.annotations, **more})
             bodies = (self._body(application, originator, group, number) for number in itertools.count())
             lacking = ((body["metadata"]["name"], body) for body in bodies)
             free = ((name, body) for name, body in lacking if name not in not_these and name not in creations)
             for name, body in itertools.islice(free, max(group.spec.members - present[group_name], 0)):
                 creations[name] = Creation(group_name, owner)
                 self._outbox.commands.append(CreatePod(namespace, application.id, group_name, owner, body))
+
+    def _devices(self, application: ApplicationRecord) -> dict[str, Counter[str]]:
+        """Return the devices of each class that quotas count for the members of a task group: of those that are known, the most."""
+        found: dict[str, Counter[str]] = {}
+        for record in application.pods.values():
+            if record.pod.spec.resource_claims:
+                claimed = Counter(self._holding.devices.store.claimed(record.pod))
+                group = record.work.ask.task_group
+                found[group] = found.get(group, Counter()) | claimed
+        return found
 
     def _originator(self, application: ApplicationRecord) -> PodRecord | None:
         """Return the pod that placeholders belong to; another one takes over when it is gone.
@@ -227,7 +240,6 @@ class Gangs:
             if record.stage in COUNTED and record.work.ask.task_group
         )
         if all(placed[group.name] >= group.members for group in application.gang.groups):
-            self._holding.yunikorn_events.post_all(application, RESERVED)
             self._run(application)
 
     def _run(self, application: ApplicationRecord) -> None:
@@ -358,7 +370,6 @@ class Gangs:
 
     def _fail(self, application: ApplicationRecord, message: str) -> None:
         """Fail the pods of an application that wait. Those that come until it has failed are the next try, and are held."""
-        self._holding.yunikorn_events.post_all(application, APPLICATION_FAILED, message)
         application.gang_stage = GangStage.NONE
         self._abandon_placeholders(application, f"Application {application.id} has failed")
         reason, text = (TIMEOUT_REASON, TIMEOUT_MESSAGE) if TIMEOUT_REASON in message else (FAILED, message)
@@ -378,7 +389,6 @@ class Gangs:
     def _give_up(self, application: ApplicationRecord) -> None:
         text = f"Application {application.id} resuming as non-gang application (SOFT)"
         self._tell_originator(application, Note("GangScheduling", "GangSchedulingFailed", text))
-        self._holding.yunikorn_events.post_all(application, TIMED_OUT)
         self._abandon_placeholders(application, text)
         self._run(application)
 

@@ -13,7 +13,6 @@ from .outbox import Outbox
 from .records import PodRecord, Records
 from .stages import COUNTED, PodEvent, Stage
 from .volumes import Volumes
-from .yunikorn_events import FAILED, YuniKornEvents
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -22,7 +21,6 @@ class Holding:
 
     _records: Records
     _outbox: Outbox
-    yunikorn_events: YuniKornEvents
     attempts: ClaimAttempts
     volumes: Volumes
     devices: Devices
@@ -68,7 +66,6 @@ class Holding:
         record.move(PodEvent.FAIL)
         record.failure = ""
         self._outbox.commands.append(Fail(*names_of(record.pod), reason, message))
-        self.yunikorn_events.post(record, FAILED)
 
     def remove_placeholder(self, record: PodRecord, why: str) -> None:
         """Have a placeholder deleted that is of no use any more; one that waits is not asked for any longer."""

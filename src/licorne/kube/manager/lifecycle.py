@@ -58,7 +58,6 @@ from .records import ApplicationRecord, GangStage, PodRecord, Records
 from .stages import COUNTED, ON_THE_WAY, PLACED, PodEvent, Stage
 from .volumes import Volumes
 from .waiting import Waiting
-from .yunikorn_events import BOUND, COMPLETED, GATED, QUEUED, YuniKornEvents
 
 ASK_AGAIN_BACKOFF: Final = Backoff(first_s=1.0, longest_s=20.0)
 """How long a pod that could not be bound waits before it is asked for again: not as long as the scheduler keeps an application
@@ -100,9 +99,10 @@ class PodLifecycle:
         )
         self.foreign = ForeignPods(records, outbox, lambda: self.context)
         self.budgets = Budgets(records, outbox)
-        self.yunikorn_events = YuniKornEvents(records, outbox)
-        self.holding = Holding(records, outbox, self.yunikorn_events, self.attempts, self.volumes, self.devices)
-        self.waiting = Waiting(records, outbox, self.yunikorn_events)
+        self.scheduled_events = False
+        """Whether an event is posted on each pod that is bound, as kube-scheduler does."""
+        self.holding = Holding(records, outbox, self.attempts, self.volumes, self.devices)
+        self.waiting = Waiting(records, outbox)
         self.gangs = Gangs(records, outbox, self.holding, self.release_held)
         self.applications = Applications(records, outbox, self.holding, self.gangs, self.flush)
         self.groups = PodGroups(
@@ -236,8 +236,6 @@ class PodLifecycle:
         if record is None:
             return
         self.holding.leave(record, record.leaving)
-        if record.stage in PLACED:
-            self.yunikorn_events.post(record, COMPLETED)
         application = record.application
         del application.pods[uid]
         self.gangs.pod_gone(record)
@@ -299,6 +297,7 @@ class PodLifecycle:
         elif self.holding.awaits(uid, number):
             late = f"its claims did not get their volumes and devices within {self.attempts.timeout_s:g} s"
             self.claims_failed(uid, reason or late)
+            self.devices.refused(reason)
 
     def claims_failed(self, uid: str, reason: str) -> None:
         """Release the place of a pod whose claims will not get what was decided, as `not_bound`."""
@@ -369,7 +368,6 @@ class PodLifecycle:
         """Tell the scheduler of a pod, or hold it."""
         self.gangs.changed(record)
         self.report_or_ask(record)
-        self.yunikorn_events.grouped(record)
 
     def report_or_ask(self, record: PodRecord) -> None:
         """Report a pod that has a node; ask for another one, unless it must wait."""
@@ -396,8 +394,6 @@ class PodLifecycle:
             or self.waiting.is_early(record)
         ):
             self.holding.hold(record)
-            if work.gates:
-                self.yunikorn_events.post(record, GATED, ",".join(work.gates))
             return
         if not self.applications.announce(record):
             return
@@ -411,8 +407,6 @@ class PodLifecycle:
             record.move(PodEvent.HOLD)
             record.behind = self.volumes.turns.before(record.uid)
             return
-        if not asked:
-            self.yunikorn_events.post(record, QUEUED)
         self.ask(record)
 
     def ask(self, record: PodRecord) -> None:
@@ -533,8 +527,11 @@ class PodLifecycle:
     def bound(self, uid: str) -> None:
         """Note that the API server took a binding. The pod stays assumed until it is seen with its node."""
         record = self._records.pods.get(uid)
-        if record is not None:
-            self.yunikorn_events.post(record, BOUND)
+        if record is not None and self.scheduled_events:
+            meta = record.pod.metadata
+            text = f"Successfully assigned {meta.namespace}/{meta.name} to node {record.node}"
+            self._outbox.post_event(record.pod, Note("Scheduled", "Scheduled", text, warning=False))
+            self._outbox.changed()
 
     def not_bound(self, uid: str, reason: str) -> None:
         """Release the place of a pod whose binding the binder has given up, and have the pod asked for again later.

@@ -193,7 +193,6 @@ class Manager:
             self.lifecycle.devices.renew(frozenset((name,)))
         if before is not None or name not in self.records.nodes:
             return
-        self.lifecycle.yunikorn_events.node_accepted(node)
         self.lifecycle.volumes.node_known(name)
         for uid in self.records.awaiting_node.pop(name, ()):
             if uid in self.records.foreign:
@@ -233,7 +232,6 @@ class Manager:
         self.lifecycle.devices.store.nodes_changed()
         self.lifecycle.volumes.node_gone(name)
         self.lifecycle.flush()
-        self.lifecycle.yunikorn_events.node_deleted(node)
         here = [record for record in self.records.pods.values() if record.node == name and record.stage in COUNTED]
         awaiting = [record for record in here if record.stage is Stage.AWAITS_CLAIMS]
         for record in here:

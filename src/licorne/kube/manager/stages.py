@@ -9,8 +9,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from licorne.core.base.states import grid, tables_as_markdown
-
 
 class Stage(StrEnum):
     """Where a pod is on its way.
@@ -80,9 +78,3 @@ _ROWS: Final[tuple[tuple[PodEvent, tuple[Stage, ...], Stage], ...]] = (
 )
 STAGES: Final = {(source, event): target for event, sources, target in _ROWS for source in sources}
 """The stage that follows; a pod begins HELD."""
-
-
-def states_page() -> str:
-    """Return the text of `docs/reference/states.md`: the tables of the core, and this one."""
-    title = "## Pod of `licorne kube`\n\nPrinted from `src/licorne/kube/manager/stages.py`. An event in an empty cell is a fault."
-    return f"{tables_as_markdown()}\n{title}\n\n{grid(STAGES)}"

@@ -33,7 +33,6 @@ from .commands import SetCondition
 from .outbox import Outbox
 from .records import ApplicationRecord, GangStage, PodRecord, Records
 from .stages import PLACED, Stage
-from .yunikorn_events import WAITS, YuniKornEvents
 
 UNSCHEDULABLE: Final = "Unschedulable"
 SKIPPED: Final = "SchedulingSkipped"
@@ -97,10 +96,9 @@ class _LookBudget:
 class Waiting:
     """The pods that wait, in the order in which they are looked at."""
 
-    def __init__(self, records: Records, outbox: Outbox, yunikorn_events: YuniKornEvents) -> None:
+    def __init__(self, records: Records, outbox: Outbox) -> None:
         self._records = records
         self._outbox = outbox
-        self._yunikorn_events = yunikorn_events
         self._since: dict[str, float] = {}
         self._settled = -1
         """The state of the cluster in which no pod has anything to be told; -1: there is none."""
@@ -182,8 +180,6 @@ class Waiting:
             record.posted[verdict.key] = now
             kind = "TaskRejected" if record.stage is Stage.REFUSED else "FailedScheduling"
             self._outbox.post_event(record.pod, Note(kind, kind, verdict.message))
-            if verdict.reason != ERROR:
-                self._yunikorn_events.post(record, WAITS, verdict.message)
         return True
 
     # -- verdicts -----------------------------------------------------------------------------------------------
@@ -350,6 +346,3 @@ def _key(reasons: Sequence[explain.Reason]) -> str:
     """Return which rules keep a pod, without amounts."""
     where = (f"{type(one).__name__} {getattr(one, 'queue', '')} {getattr(one, 'name', '')}" for one in reasons)
     return "; ".join(dict.fromkeys(where))
-
-
-__all__ = ["ERROR", "SKIPPED", "UNSCHEDULABLE", "Waiting", "was_asked_for"]

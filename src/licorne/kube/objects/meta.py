@@ -32,7 +32,6 @@ class ObjectMeta(Object):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    generate_name: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None

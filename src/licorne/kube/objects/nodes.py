@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from .meta import KubernetesObject, Object, Quantities
@@ -19,18 +17,10 @@ class Taint(Object):
 
 
 class NodeSpec(Object):
-    """`spec` of a node. The ranges of addresses of its pods decide nothing; diagnostics show them."""
+    """`spec` of a node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] | None = None
-    pod_cidrs: tuple[str, ...] | None = msgspec.field(default=None, name="podCIDRs")
-
-
-class NodeAddress(Object):
-    """An address of a node."""
-
-    type: str = ""
-    address: str = ""
 
 
 class ContainerImage(Object):
@@ -41,13 +31,11 @@ class ContainerImage(Object):
 
 
 class NodeStatus(Object):
-    """`status` of a node. Addresses and `node_info`, versions of its software, decide nothing; diagnostics show them."""
+    """`status` of a node."""
 
     allocatable: Quantities | None = None
     capacity: Quantities | None = None
     conditions: tuple[Condition, ...] | None = None
-    addresses: tuple[NodeAddress, ...] | None = None
-    node_info: dict[str, Any] | None = None
     declared_features: tuple[str, ...] | None = None
     images: tuple[ContainerImage, ...] | None = None
 

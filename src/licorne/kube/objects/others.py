@@ -17,7 +17,6 @@ class PriorityClass(KubernetesObject):
     """A priority class, known by its name."""
 
     value: int = 0
-    global_default: bool = False
     preemption_policy: str = ""
 
 

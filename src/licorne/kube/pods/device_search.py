@@ -24,7 +24,7 @@ from licorne.kube.objects.devices import (
 )
 
 from .device_pools import DeviceId, Held, OfferedDevice, Pool, nano
-from .device_selectors import SelectorError, attribute_of
+from .device_selectors import SelectorError, values_of
 
 STEPS_MAX: Final = 20_000
 """The most steps of the search for devices of one node for the claims of a pod; after them the node is refused. A step is a device
@@ -67,23 +67,31 @@ class Choice(NamedTuple):
 
 
 class _Constraint:
-    """What the devices of a claim must have in common, or none with another, and the values of those that are chosen."""
+    """What the devices of a claim must have in common, or none with another, and the values of those that are chosen.
+
+    Of attributes that are lists all devices must have one value in common, or no two of them.
+    """
 
     def __init__(self, of: DeviceConstraint) -> None:
         self._requests = of.requests or ()
         self._attribute = of.match_attribute or of.distinct_attribute or ""
         self._alike = of.match_attribute is not None
-        self._values: list[object] = []
+        # Of each device; of those that are to be alike what they have in common with all before. None: they need not have any.
+        self._values: list[frozenset[object] | None] = []
 
     def add(self, request: str, one: OfferedDevice) -> bool:
         """Add a device; False if the constraint forbids it. Otherwise `remove` takes it out."""
-        value: object = None
+        values = None
         if self._is_about(request):
-            value = attribute_of(one.device, one.id[0], self._attribute)
+            values = values_of(one.device, one.id[0], self._attribute)
             others = [known for known in self._values if known is not None]
-            if value is None or (others and (value in others) is not self._alike):
+            if self._alike:
+                values = values.intersection(*others)
+            elif any(values & known for known in others):
                 return False
-        self._values.append(value)
+            if not values:
+                return False
+        self._values.append(values)
         return True
 
     def remove(self) -> None:

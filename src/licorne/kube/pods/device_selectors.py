@@ -76,13 +76,14 @@ def is_met(expression: str, device: Mapping[str, Any]) -> bool:
     return bool(value)
 
 
-def attribute_of(device: Device, driver: str, name: str) -> object | None:
-    """Return an attribute of a device by its full name; None if it does not have it."""
+def values_of(device: Device, driver: str, name: str) -> frozenset[object]:
+    """Return the values of an attribute of a device by its full name, each with its type; none if the device does not have it."""
     found = (device.attributes or {}).get(name)
     domain, _, key = name.partition("/")
     if found is None and domain == driver:
         found = (device.attributes or {}).get(key)
-    return None if found is None else next(iter(sorted(found.items())), None)
+    kind, said = next(iter((found or {}).items()), ("", ()))
+    return frozenset((kind.removesuffix("s"), one) for one in (said if kind.endswith("s") else [said]) if kind)
 
 
 def _qualified(name: str, driver: str) -> tuple[str, str]:
@@ -121,11 +122,13 @@ def _environment() -> Any:
 
     of = cel.Type
     amount, text, whole, yes = of.MAP, of.STRING, of.INT, of.BOOL
+    kinds_of_values = (yes, whole, text, amount)
     made: dict[str, list[Any]] = {}
 
     def add(name: str, do: Callable[..., object], result: Any, *parameters: Any) -> None:
         kinds = "_".join(one.name() for one in parameters)
-        overload = cel.Overload(f"{name}_{kinds}", result, list(parameters), parameters[0] == amount, do)
+        is_method = name == "includes" or parameters[0] == amount
+        overload = cel.Overload(f"{name}_{kinds}", result, list(parameters), is_method, do)
         made.setdefault(name, []).append(overload)
 
     add("quantity", _quantity, of.DYN, text)
@@ -145,11 +148,20 @@ def _environment() -> Any:
         add(name, lambda a, b, sign=sign: _sum(_nano(a) + sign * b * NANO), of.DYN, amount, whole)
     for at, name in enumerate(("major", "minor", "patch"), 1):
         add(name, lambda a, at=at: int(_parts(a)[at]), whole, amount)
+    for kind in (of.LIST, *kinds_of_values):
+        for of_one in kinds_of_values:
+            add("includes", _includes, yes, kind, of_one)
     return cel.NewEnv(
         variables={"device": of.DYN},
         functions=[cel.FunctionDecl(name, overloads) for name, overloads in made.items()],
         extensions=[ext_bindings.ExtBindings(), ext_optional.ExtOptional(), ext_strings.ExtStrings()],
     )
+
+
+def _includes(values: Any, one: object) -> bool:
+    """Return whether a value is in an attribute that is a list, or is the attribute."""
+    known = values if isinstance(values, list) else [values]
+    return any(type(each) is type(one) and each == one for each in known)
 
 
 def _reads(read: Callable[[_Value], object], value: _Value) -> bool:

@@ -29,8 +29,18 @@ from licorne.kube.objects.devices import (
 from licorne.kube.objects.meta import LabelSelectorRequirement
 from licorne.kube.objects.pods import NodeSelector, NodeSelectorTerm, Pod
 
-from . import keys
 from .constraints import NODE_NAME, Terms, required_labels, required_node, terms_of
+from .device_answers import DEMANDS_MAX, Answer, Answers
+from .device_claims import (
+    OF_CLASS,
+    ClaimName,
+    counted_for_members,
+    is_owned_by,
+    names_of_claims,
+    payer,
+    replaces,
+    users_of,
+)
 from .device_pools import NOWHERE, Held, Nodes, Pools, both, nano
 from .device_search import ALL, DEVICES_MAX, Chosen, DeviceSearch, FailedError, RefusedError, allocated, requests_of
 from .extended import Extended, backing, claim_key, extended_of
@@ -38,19 +48,10 @@ from .storage import ClaimKey, drop_from, key_of
 
 RESERVED_MAX: Final = 256
 """The most pods that one claim can be reserved for, as the API server allows."""
-DEMANDS_MAX: Final = 1024
-"""Demands that are kept decoded, or whose steps are counted, at most."""
-DEMAND_STEPS_MAX: Final = 1_000_000
-"""Steps of the searches of all nodes for a demand, until a device is given or taken back, or a slice, a class or a node changes."""
 SHARED: Final = 2
 """As many pods that wait and name a claim contend for it."""
-OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
-"""What follows the name of a device class in the name by which quotas limit its devices."""
 UNLIMITED_MAX: Final = 256
 """Extended resources that device classes back, and names of classes in quotas, that nodes are said not to limit, at most."""
-VERDICTS_MAX: Final = 64
-"""Demands whose answer is remembered for a node, at most."""
-
 
 DeviceObject = ResourceClaim | DeviceClass | ResourceSlice
 
@@ -96,13 +97,6 @@ class _Demands(msgspec.Struct, frozen=True):
     told: bool = False
 
 
-class _Verdict(NamedTuple):
-    """Why a node has no devices, "": it has. `fails`: that could not be decided."""
-
-    why: str
-    fails: bool = False
-
-
 class Decision(NamedTuple):
     """What was decided of a claim, and by which pod: its UID, "" until the manager has the decision."""
 
@@ -115,6 +109,8 @@ class DeviceStore:
 
     def __init__(self, where: Callable[[Terms], Nodes], nodes: Mapping[str, Node] | None = None) -> None:
         self._nodes: Mapping[str, Node] = {} if nodes is None else nodes
+        self.keeps_status = True
+        """Whether the API server keeps `extendedResourceClaimStatus`; else only nodes that list a resource have it."""
         self.extended: dict[ClaimKey, Extended] = {}
         """By their claims, the pods without a node that request extended resources which device classes back."""
         self.claims: dict[ClaimKey, ResourceClaim] = {}
@@ -131,22 +127,21 @@ class DeviceStore:
         self.releasing: dict[str, None] = {}
         """UIDs of pods whose reservations are being taken back."""
         self._where = where
-        self._verdicts: dict[str, dict[tuple[str, ...], _Verdict]] = {}  # by node, then by what is demanded
+        self._answers = Answers()
         self._of_pod: dict[str, dict[ClaimKey, None]] = {}  # claims that have devices, by the UIDs of their users
         self._ended: dict[str, None] = {}  # those that have ended
         self._lifted: Counter[str] = Counter()
-        self._failing: dict[str, dict[str, None]] = {}  # by demand, nodes on which the search fails
-        self._spent: Counter[tuple[str, ...]] = Counter()  # steps, by what is demanded
+        self._failing: dict[str, dict[str, None]] = {}  # by demand, nodes on which the search has failed
 
     # -- objects; both return the nodes on which claims may get other devices now -------------------------------
 
     def put(self, one: DeviceObject) -> Nodes:
         """Take in an object that is new or has changed."""
         if isinstance(one, ResourceSlice):
-            return self._changed(self.pools.put(one))
+            return self._published(self.pools.put(one))
         if isinstance(one, DeviceClass):
             self.classes[one.metadata.name] = one
-            return self._classes_changed()
+            return self.classes_changed()
         key, allocation = key_of(one), one.status.allocation
         self._used(key, one)
         self.claims[key] = one
@@ -155,33 +150,34 @@ class DeviceStore:
     def drop(self, one: DeviceObject) -> Nodes:
         """Forget an object, and what was decided of it."""
         if isinstance(one, ResourceSlice):
-            return self._changed(self.pools.drop(one.metadata.name))
+            return self._published(self.pools.drop(one.metadata.name))
         if isinstance(one, DeviceClass):
             self.classes.pop(one.metadata.name, None)
-            return self._classes_changed()
+            return self.classes_changed()
         key = key_of(one)
         self._used(key, None)
         self.claims.pop(key, None)
         self.decided.pop(key, None)
         return self._hold(key, None)
 
-    def _classes_changed(self) -> Nodes:
-        known = self.classes
-        names = [name for name in self.unlimited if name.removesuffix(OF_CLASS) in known or backing(name, known)]
+    def classes_changed(self) -> Nodes:
+        """Note that there are other classes, or that they back no resource any more."""
+        backed = self.classes if self.keeps_status else {}
+        names = [one for one in self.unlimited if one.removesuffix(OF_CLASS) in self.classes or backing(one, backed)]
         self.unlimited = dict.fromkeys(names)
-        return self._changed(None)
+        return self._published(None)
 
     def nodes_changed(self) -> None:
         """Note that nodes are new or gone, or have other labels."""
         self.pools.nodes_changed()
-        self._changed(None)
+        self._published(None)
 
     def _used(self, key: ClaimKey, claim: ResourceClaim | None) -> None:
         """Note which pods may use a claim that is new, has changed, or, as None, is gone."""
-        now = _users(claim)
+        now = users_of(claim)
         for uid in now:
             self._of_pod.setdefault(uid, {})[key] = None
-        for uid in _users(self.claims.get(key)):
+        for uid in users_of(self.claims.get(key)):
             if uid not in now and drop_from(self._of_pod, uid, key):
                 self._ended.pop(uid, None)
 
@@ -199,15 +195,11 @@ class DeviceStore:
         nodes = NOWHERE
         for one in (*before, *after):
             nodes = both(nodes, self.pools.nodes_of((one.driver, one.pool)))
-        return self._changed(nodes)
+        self._answers.held(nodes, key, before, after)
+        return nodes
 
-    def _changed(self, nodes: Nodes) -> Nodes:
-        if nodes != NOWHERE:
-            self._spent.clear()
-        if nodes is None:
-            self._verdicts.clear()
-        for node in nodes or ():
-            self._verdicts.pop(node, None)
+    def _published(self, nodes: Nodes) -> Nodes:
+        self._answers.published(nodes)
         return nodes
 
     # -- the allocator ------------------------------------------------------------------------------------------
@@ -217,14 +209,12 @@ class DeviceStore:
         for one in _read(demand).claims:
             if one.name and self._has_devices(_key(one.name)):
                 return f"{LACKS_DEVICES}: claim {one.name} is in the process of being allocated"
-        verdict = self._verdict(demand, node)
-        if verdict.fails:
-            among = self._where(_read(demand).where)
-            if among is None or node in among:
-                if len(self._failing) >= DEMANDS_MAX:
-                    self._failing.clear()
-                self._failing.setdefault(demand, {})[node] = None
-        return verdict.why
+        answer = self._answer(demand, node)
+        if answer.fails:
+            if len(self._failing) >= DEMANDS_MAX:
+                self._failing.clear()
+            self._failing.setdefault(demand, {})[node] = None  # `fails` looks whether the pod allows it
+        return answer.why
 
     def fails(self, demand: str) -> str:
         """Return why what claims demand cannot be decided on any node; "" if it can."""
@@ -234,39 +224,34 @@ class DeviceStore:
         among = self._where(_read(demand).where)
         for node in [*failing]:
             asked = node in self._nodes and (among is None or node in among)
-            if asked and (verdict := self._verdict(demand, node)).fails:
-                return f"{verdict.why} (on node {node})"
+            if asked and (answer := self._answer(demand, node)).fails:
+                return f"{answer.why} (on node {node})"
             del failing[node]
         self._failing.pop(demand, None)
         return ""
 
-    def _verdict(self, demand: str, node: str) -> _Verdict:
+    def _answer(self, demand: str, node: str) -> Answer:
         listed = self.listed(node)
         read = [one for one in _read(demand).claims if not (one.resource and nano(listed.get(one.resource, 0)) > 0)]
         if _read(demand).told and not any(one.resource for one in read):
             why = "the node lists the resources for which the status of the pod names a claim"
-            return _Verdict(f"{LACKS_DEVICES}: {why}")
+            return Answer(f"{LACKS_DEVICES}: {why}")
         without = next((one.resource for one in read if not one.text), "")
         if without:
-            return _Verdict(f"{LACKS_DEVICES}: the node does not list {without}, and placeholders hold no devices")
-        known = self._verdicts.setdefault(node, {})
+            return Answer(f"{LACKS_DEVICES}: the node does not list {without}, and placeholders hold no devices")
         devices = tuple(one.text for one in read)
-        verdict = known.get(devices)
-        if verdict is None:
+        answer = self._answers.of(node, devices)
+        if answer is None:
             try:
                 self._find(node, [_decoded(text) for text in devices], devices)
-                verdict = _Verdict("")
+                answer = Answer("")
             except RefusedError as error:
-                verdict = _Verdict(str(error), isinstance(error, FailedError))
-            if len(known) >= VERDICTS_MAX:
-                known.clear()
-            if len(self._spent) >= DEMANDS_MAX:
-                self._spent.clear()
-            known[devices] = verdict
+                answer = Answer(str(error), isinstance(error, FailedError))
+            self._answers.put(node, devices, answer)
         resources = ", ".join(one.resource for one in read if one.resource)
-        if verdict.why and resources:
-            return verdict._replace(why=f"{verdict.why} (for {resources}, which the node does not list)")
-        return verdict
+        if answer.why and resources:
+            return answer._replace(why=f"{answer.why} (for {resources}, which the node does not list)")
+        return answer
 
     def listed(self, node: str) -> Mapping[str, Any]:
         """Return the resources that a node lists, with their amounts."""
@@ -275,15 +260,15 @@ class DeviceStore:
 
     def _find(self, node: str, claims: list[DeviceClaim], demand: tuple[str, ...] = ()) -> list[list[Chosen]]:
         """Return the devices of a node that claims would get; count the steps for `demand`, unless it is empty. Raises RefusedError."""
-        if demand and self._spent[demand] >= DEMAND_STEPS_MAX:
-            raise RefusedError(f"{LACKS_DEVICES} within {DEMAND_STEPS_MAX} steps on all nodes")
+        if why := self._answers.exhausted(demand):
+            raise RefusedError(why)
         try:
             search = DeviceSearch(self.pools.seen_by(node), self.held)
             try:
                 return search.find(claims, self.classes)
             finally:
                 if demand:
-                    self._spent[demand] += search.steps
+                    self._answers.spend(demand, search.steps)
         except RefusedError:
             raise
         except Exception as error:  # the scheduler is in the middle of a decision, and goes on without the node
@@ -312,6 +297,12 @@ class DeviceStore:
             self.decided[key] = Decision(allocation)
             nodes = both(nodes, self._hold(key, allocation))
         return nodes
+
+    def names_class(self, key: ClaimKey, name: str) -> bool:
+        """Return whether a claim requests devices of a class."""
+        claim = self.claims.get(key)
+        requests = () if claim is None else requests_of(claim.spec.devices)
+        return any(one.device_class_name == name for _, alternatives in requests for one in alternatives)
 
     def demands(self, key: ClaimKey, node: str) -> list[DeviceClaim]:
         """Return what a claim demands of a node; nothing if there is no such claim, or the node lists the resources that it is for."""
@@ -351,7 +342,7 @@ class DeviceStore:
                 del self._lifted[uid]
         for name in dict.fromkeys(name for uid in pods for name in self._of_pod.get(uid, ())):
             claim = self.claims[name]
-            free = all(self._lifted[uid] > 0 for uid in _users(claim))
+            free = all(self._lifted[uid] > 0 for uid in users_of(claim))
             nodes = both(nodes, self._hold(name, None if free else claim.status.allocation))
         return nodes
 
@@ -439,7 +430,7 @@ class DeviceStore:
         key = claim_key(pod) if self.classes or self.extended else None
         if key is None or pod.metadata.uid in self.placing:  # what it has been given is for what was known then
             return key if key in self.extended else None
-        found = extended_of(pod, self.classes)
+        found = extended_of(pod, self.classes) if self.keeps_status else None
         if found is None:
             found, claim = Extended(pod, {}), self.claims.get(key)
             if claim is None or not found.is_for(claim):
@@ -455,32 +446,41 @@ class DeviceStore:
                 self.unlimited[name] = None
 
     def amounts(self, pod: Pod) -> dict[str, int]:
-        """Return how many devices of each class the claims of a pod count as in quotas, by the names that ResourceQuota has for them.
+        """Return how many devices of each class a pod counts as in quotas, by the names that ResourceQuota has for them.
 
-        `All` counts as the most that a claim can have, of alternatives the largest number of each class. Of pods that share a claim
-        the one that was reserved first counts it, and as long as there is none, each. A pod that waits counts no class that is
-        not there: it gets no device of that.
+        A member of a gang counts none before it has a node, as it may take no more than its placeholder does, which has counted
+        those of the members that were known when it was made.
         """
         waits = not pod.spec.node_name and pod.metadata.uid not in self.placing
+        found, claimed = Counter(counted_for_members(pod)), self.claimed(pod, existing=waits)
+        self._note_unlimited(one for one in (*found, *claimed) if one.removesuffix(OF_CLASS) in self.classes)
+        if not (waits and replaces(pod)):
+            found.update(claimed)
+        return found
+
+    def claimed(self, pod: Pod, *, existing: bool = True) -> dict[str, int]:
+        """Return how many devices of each class the claims of a pod ask for; `existing`: of classes that are there, as it gets no others.
+
+        `All` counts as the most that a claim can have, of alternatives the largest number of each class. Of pods that share a claim
+        the one that was reserved first counts it, and as long as there is none, each.
+        """
         found: Counter[str] = Counter()
-        for name in dict.fromkeys(names_of_claims(pod)) if not replaces(pod) else ():
+        for name in dict.fromkeys(names_of_claims(pod)):
             claim = self.claims.get((pod.metadata.namespace, name.name or ""))
             if claim is None or payer(claim) not in ("", pod.metadata.uid):
                 continue
             for _, alternatives in requests_of(claim.spec.devices):
                 most: dict[str, int] = {}
                 for one in alternatives:
-                    if waits and one.device_class_name not in self.classes:
+                    if existing and one.device_class_name not in self.classes:
                         continue
                     of_class = one.device_class_name + OF_CLASS
                     number = DEVICES_MAX if one.allocation_mode == ALL else max(one.count, 1)
                     most[of_class] = max(number, most.get(of_class, 0))
                 found.update(most)
-        if waits:
-            self._note_unlimited(found)
         return found
 
-    def _why(self, pod: Pod, names: list[_Name]) -> str:
+    def _why(self, pod: Pod, names: list[ClaimName]) -> str:
         meta = pod.metadata
         for one in names:
             if one.name is None:
@@ -492,7 +492,7 @@ class DeviceStore:
                 return f'could not find ResourceClaim "{meta.namespace}/{one.name}"'
             if claim.metadata.deletion_timestamp:
                 return f'resourceclaim "{one.name}" is being deleted'
-            if one.is_made and not _is_owned_by(claim, pod):
+            if one.is_made and not is_owned_by(claim, pod):
                 return (
                     f"ResourceClaim {meta.namespace}/{one.name} was not created for Pod {meta.namespace}/{meta.name} "
                     f"(Pod is not owner)"
@@ -516,48 +516,6 @@ class DeviceStore:
         elif len(reserved) >= RESERVED_MAX:
             return f"resource claim {name} is in use by {len(reserved)} pods, and at most {RESERVED_MAX} can use it"
         return ""
-
-
-class _Name(NamedTuple):
-    """The name of a claim of a pod: None: it is not made yet; "": none is needed. `is_made`: for the pod, by a template."""
-
-    name: str | None
-    is_made: bool
-
-
-def names_of_claims(pod: Pod) -> list[_Name]:
-    """Return the names of the claims of a pod."""
-    made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses or ()}
-    found = []
-    for one in pod.spec.resource_claims or ():
-        if one.resource_claim_name is not None:
-            found.append(_Name(one.resource_claim_name, is_made=False))
-        else:
-            found.append(_Name((made[one.name] or "") if one.name in made else None, is_made=True))
-    return found
-
-
-def _users(claim: ResourceClaim | None) -> list[str]:
-    """Return the UIDs of the pods that may use the devices that a claim has."""
-    if claim is None or claim.status.allocation is None:
-        return []
-    return [*dict.fromkeys(one.uid for one in claim.status.reserved_for or ())]
-
-
-def payer(claim: ResourceClaim | None) -> str:
-    """Return the UID of the pod that a claim was reserved for first; "" if there is none."""
-    return next((one.uid for one in (claim.status.reserved_for if claim is not None else None) or ()), "")
-
-
-def replaces(pod: Pod) -> bool:
-    """Return whether the pod is a placeholder, or of a gang in which one is replaced by it: it takes no more than that has."""
-    annotations = pod.metadata.annotations or {}
-    of_gang = annotations.get(keys.TASK_GROUP_NAME) and annotations.get(keys.GANG_KIND) != "atomic"
-    return bool(of_gang) or annotations.get(keys.PLACEHOLDER) == "true"
-
-
-def _is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
-    return any(one.controller and one.uid == pod.metadata.uid for one in claim.metadata.owner_references or ())
 
 
 def _text(claim: ResourceClaim) -> str:

@@ -97,15 +97,17 @@ def claim_key(pod: Pod) -> ClaimKey:
     return meta.namespace, f"{meta.name[:BEGIN_MAX].rstrip('.-')}-extended-resources-{suffix}"
 
 
+def requested_of(pod: Pod) -> dict[str, None]:
+    """Return the extended resources that containers of a pod request."""
+    containers = (*(pod.spec.init_containers or ()), *pod.spec.containers)
+    return {name: None for one in containers for name in _requested(one) if "/" in name and _count(one, name)}
+
+
 def extended_of(pod: Pod, classes: Mapping[str, DeviceClass]) -> Extended | None:
     """Return which resources that the pod requests device classes back; None if there are none."""
     if not classes:
         return None
-    found = {}
-    for one in (*(pod.spec.init_containers or ()), *pod.spec.containers):
-        for name in _requested(one):
-            if "/" in name and _count(one, name) and name not in found and (of_class := backing(name, classes)):
-                found[name] = of_class
+    found = {name: of_class for name in requested_of(pod) if (of_class := backing(name, classes))}
     return Extended(pod, found) if found else None
 
 

@@ -15,7 +15,7 @@ import msgspec
 from licorne.config.kubernetes import QuantityError
 from licorne.config.manifest import SCHEDULER_NAMES
 from licorne.core.constants import SUM_MAX
-from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec
+from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec, json_fault
 from licorne.core.nodes.reading import MAX_TEXT_LENGTH
 from licorne.core.preemption.evictions import GRACE_PERIOD_S
 from licorne.host.setting_table import TABLE
@@ -209,7 +209,7 @@ def read_pod(pod: Pod, context: PodContext) -> Work:
     uncounted: tuple[str, ...] = ()
     if pod.spec.node_name and (fault or max(resources.values()) > SUM_MAX):
         resources, uncounted = read_countable(pod)
-    if pod.spec.resource_claims:
+    if pod.spec.resource_claims or keys.PLACEHOLDER_DEVICES in (meta.annotations or {}):
         resources |= context.devices.amounts(pod)
     placeholder = is_placeholder(pod)
     volumes, devices = read_volumes(pod, context.storage), context.devices.read(pod)
@@ -419,7 +419,7 @@ def _user(pod: Pod, settings: WorkSettings, notes: list[Note]) -> tuple[str, tup
         try:
             info = msgspec.json.decode(text, type=_UserInfo)
         except (msgspec.DecodeError, RecursionError) as error:
-            _passed_over(pod, keys.USER_INFO, f"{error}; its user is {NOBODY_USER}", notes)
+            _passed_over(pod, keys.USER_INFO, f"{json_fault(text) or error}; its user is {NOBODY_USER}", notes)
             return NOBODY_USER, ()
         if not info.user:
             _passed_over(pod, keys.USER_INFO, f"it names no user; its user is {NOBODY_USER}", notes)
@@ -496,20 +496,20 @@ def _read_gang(pod: Pod, settings: WorkSettings, notes: list[Note]) -> Gang | No
 
 def _gang_parameters(pod: Pod, notes: list[Note]) -> tuple[bool, int]:
     """Return whether the style is Hard, and the timeout in seconds; values that cannot be used are passed over."""
-    hard, timeout_s, why = False, 0, ""
+    hard, timeout_s, why = False, 0, {}
     for item in _label(pod, keys.GANG_PARAMETERS).split():
         name, _, value = item.partition("=")
         if name == STYLE:
             hard = value == "Hard"
             if value not in ("Hard", "Soft"):
-                why = f"gangSchedulingStyle: {shown_value(value)}: must be Hard or Soft; Soft counts"
+                why[name] = f"{STYLE}: {shown_value(value)}: must be Hard or Soft; Soft counts"
         elif name == TIMEOUT:
             if value.isascii() and value.isdigit() and len(value) < 10:
                 timeout_s = int(value)
             else:
-                why = f"placeholderTimeoutInSeconds: {shown_value(value)}: must be a number of seconds below 10**9"
-    if why:
-        _passed_over(pod, keys.GANG_PARAMETERS, why, notes)
+                why[name] = f"{TIMEOUT}: {shown_value(value)}: must be a number of seconds below 10**9"
+    for text in why.values():
+        _passed_over(pod, keys.GANG_PARAMETERS, text, notes)
     return hard, timeout_s
 
 

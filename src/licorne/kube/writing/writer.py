@@ -29,6 +29,7 @@ from licorne.kube.api.kinds import POD_GROUPS, PODS
 from licorne.kube.backoff import Backoff
 from licorne.kube.failing import FailingNamespaces
 from licorne.kube.manager.commands import (
+    DROPPED,
     CreatePod,
     Evict,
     Fail,
@@ -84,8 +85,8 @@ class WritingClient(Protocol):
     async def create(self, path: str, body: dict[str, Any]) -> None:
         """Create an object."""
 
-    async def patch(self, path: str, body: dict[str, Any]) -> None:
-        """Change fields of an object."""
+    async def patch(self, path: str, body: dict[str, Any]) -> bytes:
+        """Change fields of an object, and return it as it is then."""
 
     async def delete(self, path: str, uid: str) -> None:
         """Delete an object, if it has the UID."""
@@ -301,7 +302,9 @@ class Writer:
             elif command.method == "DELETE":
                 await client.delete(command.path, command.body["uid"])
             else:
-                await client.patch(command.path, command.body)
+                answer = await client.patch(command.path, command.body)
+                if command.kept and f'"{command.kept}"'.encode() not in answer:
+                    self._give_up_claims(command.uid, command.number, DROPPED, command.path)
         elif isinstance(command, Evict):
             if not job.reported:
                 await self._tell_victim(job, command)

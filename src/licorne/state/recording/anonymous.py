@@ -263,6 +263,3 @@ def _bare_groups(text: str) -> str:
                 if isinstance(group, dict):
                     group.pop(name, None)
     return json.dumps(groups)
-
-
-__all__ = ["AnonymityError", "Names"]

@@ -73,6 +73,3 @@ class Checkpointer:
             self._process.terminate()
             self._process.wait()
             self._process = None
-
-
-__all__ = ["Checkpointer", "is_due"]

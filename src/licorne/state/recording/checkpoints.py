@@ -41,8 +41,8 @@ class Saved(msgspec.Struct, frozen=True, array_like=True):
     """The state of a repetition before the entry at `place`, at the time of the last call (ns).
 
     `requests`: the bytes of the last request of each resource manager, of which parts may follow. `position`: how many
-    entries of the scheduler come before it in the run (`Replay.position`); -1 in files that do not say it. `settings`: of
-    each resource manager, as they were recorded. The rest is as in `Replay`.
+    entries of the scheduler come before it in the run (`Replay.position`). `settings`: of each resource manager, as they
+    were recorded. The rest is as in `Replay`.
     """
 
     place: Place
@@ -53,8 +53,8 @@ class Saved(msgspec.Struct, frozen=True, array_like=True):
     left_ns: int | None
     requests: dict[str, bytes]
     state: bytes
-    position: int = -1
-    settings: dict[str, dict[str, str]] = {}
+    position: int
+    settings: dict[str, dict[str, str]]
 
 
 _head = msgspec.msgpack.Decoder(tuple[Place, int])

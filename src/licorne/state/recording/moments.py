@@ -32,6 +32,3 @@ def written(time_ns: int) -> str:
     """Return a time as a text in UTC, to the millisecond."""
     at = dt.datetime.fromtimestamp(time_ns // SECOND_NS, dt.UTC)
     return f"{at:%Y-%m-%dT%H:%M:%S}.{time_ns % SECOND_NS // 1_000_000:03d}Z"
-
-
-__all__ = ["parse_moment", "written"]

@@ -9,8 +9,8 @@ manager registers and no other one is registered, for then the scheduler begins 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, cast
 
 from licorne.core.input_log import InputLog
 from licorne.si.adapt import Part
@@ -22,6 +22,7 @@ from .anonymous import AnonymityError, Names
 
 ENTRY_BYTES: Final = 100
 """What an entry or an output counts in the queue, besides texts and bytes in it."""
+CALLS: Final = tuple(name for name in vars(InputLog) if not name.startswith("_"))
 START: Final = "start"
 DELIVERED: Final = "delivered"
 
@@ -205,61 +206,18 @@ class Both:
 
     def __init__(self, first: InputLog, second: InputLog) -> None:
         self.logs = (first, second)
+        for name in CALLS:
+            setattr(self, name, _both(getattr(first, name), getattr(second, name)))
 
     @staticmethod
     def of(first: InputLog | None, second: InputLog | None) -> InputLog | None:
         """Return what tells both, where both are there; else the one that is there, if any."""
-        return first or second if first is None or second is None else Both(first, second)
-
-    def advanced(self, now_ns: int) -> None:
-        """Tell both the time of a call."""
-        for log in self.logs:
-            log.advanced(now_ns)
-
-    def registered(self, rm_id: str, text: str, settings: Mapping[str, str], **flags: bool) -> None:
-        """Tell both of a registration."""
-        for log in self.logs:
-            log.registered(rm_id, text, settings, **flags)
-
-    def reloaded(self, rm_id: str, text: str, settings: Mapping[str, str]) -> None:
-        """Tell both of a new configuration."""
-        for log in self.logs:
-            log.reloaded(rm_id, text, settings)
-
-    def removed(self, rm_id: str) -> None:
-        """Tell both of the end of a resource manager."""
-        for log in self.logs:
-            log.removed(rm_id)
-
-    def paused(self, rm_id: str, *, paused: bool) -> None:
-        """Tell both that nothing is decided for a resource manager any more, or that it is again."""
-        for log in self.logs:
-            log.paused(rm_id, paused=paused)
-
-    def ages_restored(self, rm_id: str, ages: object) -> None:
-        """Tell both of the ages of applications and asks."""
-        for log in self.logs:
-            log.ages_restored(rm_id, ages)
-
-    def submitted(self, rm_id: str, inputs: Sequence[Input], refusals: Sequence[Output], part: Part | None) -> None:
-        """Tell both of messages."""
-        for log in self.logs:
-            log.submitted(rm_id, inputs, refusals, part)
-
-    def answered(self, *, allowed: bool) -> None:
-        """Tell both the answer of a predicate."""
-        for log in self.logs:
-            log.answered(allowed=allowed)
-
-    def decided(self, limit: int, made: int) -> None:
-        """Tell both of a call that decided."""
-        for log in self.logs:
-            log.decided(limit, made)
-
-    def delivered(self, rm_id: str, outputs: Sequence[Output]) -> None:
-        """Tell both of messages of the scheduler."""
-        for log in self.logs:
-            log.delivered(rm_id, outputs)
+        return first or second if first is None or second is None else cast("InputLog", Both(first, second))
 
 
-__all__ = ["DELIVERED", "ENTRY_BYTES", "START", "Both", "Noting", "Sink"]
+def _both(first: Callable[..., None], second: Callable[..., None]) -> Callable[..., None]:
+    def tell(*values: object, **more: object) -> None:
+        first(*values, **more)
+        second(*values, **more)
+
+    return tell

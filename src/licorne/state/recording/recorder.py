@@ -95,6 +95,3 @@ class Recorder(Noting):
             os.close(self._lock)
             self._lock = -1
         return done
-
-
-__all__ = ["STATES", "Figures", "Recorder", "State"]

@@ -129,7 +129,7 @@ class Replay:
         self.settings: dict[str, dict[str, str]] = {}
         """The settings of each resource manager, as they were recorded."""
         self.position = 0
-        """How many entries of the run come before the next one, digests not counted; -1 if that is not known."""
+        """How many entries of the run come before the next one, digests not counted."""
         start = saved if saved is not None else _beginning(run)
         if start is not None:
             self._resume(start)
@@ -302,8 +302,7 @@ class Replay:
             RecordingError: the entry cannot be understood.
         """
         kind, *values = entry
-        if self.position >= 0 and kind != entries.CHECK:
-            self.position += 1
+        self.position += kind != entries.CHECK
         try:
             if kind == entries.TIME:
                 self._begin(*values)
@@ -519,5 +518,3 @@ CALLBACKS: Final[dict[tuple[bool, bool], type[Callback]]] = {
     (True, True): _BothPredicates,
 }
 """The callback of a resource manager, by whether it answers predicates, and those of preemption."""
-
-__all__ = ["DivergedError", "Outcome", "Replay", "add_checkpoint", "replay_from", "replay_from_newest"]

@@ -81,6 +81,3 @@ def _remove(segment: Path) -> int:
         removed += file.stat().st_size
         file.unlink()
     return removed
-
-
-__all__ = ["make_room"]

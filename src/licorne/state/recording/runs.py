@@ -110,6 +110,3 @@ def _why_none(runs: list[Run], begun: list[Run]) -> str:
     if runs and runs[-1].damage:
         return runs[-1].damage
     return "holds no run yet: no resource manager has registered"
-
-
-__all__ = ["Run", "choose_run", "first_usable", "list_runs", "read_run"]

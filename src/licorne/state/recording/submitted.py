@@ -27,6 +27,3 @@ def submitted_applications(run: Run) -> Iterator[AddApplication]:
                         yield from (each for each in found if isinstance(each, AddApplication))
         except (OSError, *UNREADABLE) as error:
             raise RecordingError(f"{segment}: is damaged: {error}") from None
-
-
-__all__ = ["submitted_applications"]

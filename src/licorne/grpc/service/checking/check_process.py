@@ -1,8 +1,8 @@
-"""The process in which long configurations are read and checked: one job after the other, with bounded time and memory.
+"""A process that reads and checks one long configuration, with bounded time and memory.
 
-`licorne.grpc.service.checking.checks` starts it. It reads jobs from standard input, writes answers to standard output, and
-ends when its input does. Jobs and answers are frames: 8 bytes of length, then a pickle. The process has its own limit
-on memory, and a lower priority than the scheduler, with which it may share a processor.
+`licorne.grpc.service.checking.checks` starts it, gives it a `Job` on standard input and reads what it found from standard
+output, both as pickles. The process has its own limit on memory, and a lower priority than the scheduler, with which it
+may share a processor.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ import contextlib
 import os
 import pickle
 import signal
-import struct
 import sys
-from typing import IO, Any, Literal
+from typing import Literal
 
 import msgspec
 
-from licorne._machine import rss_bytes
 from licorne.config import ConfigError, Configuration, Report, examine
 from licorne.config.counting import fault_of_count, load_counted
 
@@ -25,10 +23,6 @@ from .queue_texts import read_queues
 
 MEMORY_BYTES = 1 << 30
 """Limit on the address space of the process. 10,000 queues take 90 MB, and 4 MiB of meaningless text up to 1 GB."""
-RETIRE_BYTES = 256 << 20
-"""Resident memory above which the process ends after its job. The current amount counts, not the peak: on Linux the
-peak of a process starts at that of its parent."""
-LENGTH = struct.Struct(">Q")
 
 Kind = Literal["counted", "queues", "report"]
 
@@ -48,19 +42,8 @@ class Job(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """The result of a job.
-
-    `found`: a configuration, or a report, which for a refused configuration has its faults; None: memory ran out.
-    `last`: the process ends after this answer.
-    """
-
-    found: Configuration | Report | None
-    last: bool = False
-
-
 def done(job: Job) -> Configuration | Report:
-    """Read and check the text of a job within the calling process, and return what was found."""
+    """Read and check the text of a job within the calling process. Of a refused configuration, the report has its faults."""
     if job.kind == "report":
         report, found = examine(job.text, file=job.file)
         fault = None if found is None else fault_of_count(found, job.most, job.file)
@@ -73,37 +56,12 @@ def done(job: Job) -> Configuration | Report:
 
 
 def main() -> None:
-    """Run jobs until the input ends, or the process has used too much memory."""
+    """Do the job on standard input. If memory runs out, the process fails."""
     _set_limits()
-    jobs, answers = sys.stdin.buffer, sys.stdout.buffer
-    while (job := receive(jobs)) is not None:
-        _end_after(job.seconds)
-        try:
-            answer = Answer(done(job), last=rss_bytes() > RETIRE_BYTES)
-        except MemoryError:
-            answer = Answer(None, last=True)
-        send(answers, answer)
-        if answer.last:
-            return
-        del job, answer
-        _end_after(0)
-
-
-def send(out: IO[bytes], frame: Any) -> None:
-    """Write an object as a frame."""
-    data = pickle.dumps(frame, 5)
-    out.write(LENGTH.pack(len(data)) + data)
-    out.flush()
-
-
-def receive(source: IO[bytes]) -> Any:
-    """Read the object in the next frame; None at the end of the input, or if the frame is cut off."""
-    head = source.read(LENGTH.size)
-    if len(head) < LENGTH.size:
-        return None
-    (size,) = LENGTH.unpack(head)
-    data = source.read(size)
-    return pickle.loads(data) if len(data) == size else None  # noqa: S301  the other end is this program too
+    job: Job = pickle.load(sys.stdin.buffer)  # noqa: S301  the other end is this program too
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, job.seconds)  # this ends the process even when the service has died
+    pickle.dump(done(job), sys.stdout.buffer)
 
 
 def _set_limits() -> None:
@@ -115,12 +73,3 @@ def _set_limits() -> None:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
         with contextlib.suppress(OSError):
             os.nice(5)
-
-
-def _end_after(seconds: float) -> None:
-    """Let a signal end the process after this time; 0 cancels that. It works even when the service has died."""
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
-__all__ = ["Answer", "Job", "Kind", "done", "main", "receive", "send"]

@@ -3,9 +3,8 @@
 4 MiB of meaningless text keep the reader busy for 20 seconds and take a gigabyte. A process that reads it is killed
 when its time is up, when the caller has given up, or when the service ends; its memory is bounded, and it does not hold
 the interpreter lock of the scheduler's loop. There are at most two processes for texts that are only checked, and two
-more for texts that are to be applied, so that these never queue behind the others. A process is started when it is
-needed (a fifth of a second), runs one job after the other, and ends after half a minute without any. Short texts are
-read within the service, which is faster.
+more for texts that are to be applied, so that these never queue behind the others. Each text has a process of its own,
+whose start takes a fifth of a second. Short texts are read within the service, which is faster.
 
 If no process can be started, the text is read in a thread: a legal configuration must not be refused for that. The end
 of the service does not wait for that thread.
@@ -14,31 +13,27 @@ of the service does not wait for that thread.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
+import pickle
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
-from typing import cast
 
 from licorne.config import ConfigError, Configuration, Problem, Report
 from licorne.host.log import Log, no_log
 from licorne.host.threads import COMMON, Threads
 
-from .check_process import Answer, Job, Kind, done, receive, send
+from .check_process import Job, Kind, done
 from .queue_texts import is_short
 
 AT_ONCE = 2
 """Processes at once, for each of the two uses; further jobs wait."""
-IDLE_S = 30.0
-"""Seconds without a job after which a checking process is ended."""
+LIMIT_MAX_S = 1e6
+"""The longest limit of a job that the service itself watches; with a longer one the process ends itself."""
 CHECK_ENDED = "check-ended"
 """The rule in the report of a check that did not finish."""
-REAP_S = 5.0
-"""Seconds to wait for a killed process to be reaped."""
 _COMMAND = "from licorne.grpc.service.checking.check_process import main; main()"
 
 Found = Configuration | Report
@@ -55,18 +50,15 @@ class Checks:
     All results are those of the functions of `licorne.grpc.service.checking.queue_texts` and of `licorne.config.check`.
     """
 
-    def __init__(
-        self, limit_s: Callable[[], float], most: Callable[[], int], log: Log | None = None, *, idle_s: float = IDLE_S
-    ) -> None:
+    def __init__(self, limit_s: Callable[[], float], most: Callable[[], int], log: Log | None = None) -> None:
         self._limit_s = limit_s
         self._most = most
         self._log = log or no_log()
-        self._idle_s = idle_s
         self._only_checked = Threads(AT_ONCE, "licorne-checks")
         self._to_apply = Threads(AT_ONCE, "licorne-configurations")
         self._lock = threading.Lock()
-        self._idle: list[_Process] = []
-        self._busy: set[_Process] = set()
+        self._processes: dict[threading.Event, subprocess.Popen[bytes]] = {}
+        """The running processes, each by the event that is set when its caller gives up."""
         self._closed = False
 
     async def read(self, text: str) -> Configuration:
@@ -101,20 +93,18 @@ class Checks:
             return await (COMMON if is_short(text) else threads).run(partial(self._work, job, given_up))
         except asyncio.CancelledError:
             # The thread cannot be cancelled, but killing its process ends its wait for the answer.
-            given_up.set()
             with self._lock:
-                for process in self._busy:
-                    if process.given_up is given_up:
-                        process.kill()
+                given_up.set()
+                if given_up in self._processes:
+                    self._processes[given_up].kill()
             raise
 
     def close(self) -> None:
-        """Kill all checking processes, and start no further ones."""
+        """Kill all processes, and let no further ones work."""
         with self._lock:
             self._closed = True
-            for process in self._busy:
+            for process in self._processes.values():
                 process.kill()
-        self._retire(0.0)
         self._only_checked.close()
         self._to_apply.close()
 
@@ -124,107 +114,39 @@ class Checks:
         if is_short(job.text):
             return done(job)
         try:
-            process = self._process(given_up)
+            process = _started()
         except (OSError, ValueError) as error:
             self._log.warning("a configuration is read within the service", reason=f"no process: {error}")
             return done(job)
-        if process is None:
-            return _failed(job, "was not checked, for nobody waits for it any more")
-        late = threading.Timer(job.seconds, process.kill)
-        late.daemon = True
-        late.start()
-        try:
-            answer = process.do(job)
-        finally:
-            late.cancel()
-            self._keep(process)
-        return answer or _failed(job, f"took longer than {job.seconds:g} s to check, or too much memory")
-
-    def _process(self, given_up: threading.Event) -> _Process | None:
-        """Return an idle process, or a new one; None if the caller has given up or the service has ended."""
         with self._lock:
-            process = self._idle.pop() if self._idle else None
-        process = process or _Process()
-        # Starting took time, without the lock: `close` may have run, or the caller may have given up, meanwhile.
-        with self._lock:
-            process.given_up = given_up
-            self._busy.add(process)
-            if not self._closed and not given_up.is_set():
-                return process
-            process.kill()
-        self._keep(process)
-        return None
-
-    def _keep(self, process: _Process) -> None:
-        """Keep a process whose job is done for `idle_s` seconds, unless it failed or the service has ended."""
-        with self._lock:
-            self._busy.discard(process)
-            process.given_up = None
-            if process.alive and not self._closed:
-                process.idle_since = time.monotonic()
-                self._idle.append(process)
-                ending = threading.Timer(self._idle_s, self._retire, (self._idle_s,))
-                ending.daemon = True
-                ending.start()
-                return
-        process.end()
-
-    def _retire(self, idle_s: float) -> None:
-        """End the processes that have had no job for `idle_s` seconds."""
-        with self._lock:
-            last = time.monotonic() - idle_s
-            gone = [process for process in self._idle if process.idle_since <= last]
-            self._idle = [process for process in self._idle if process not in gone]
-        for process in gone:
-            process.end()
+            self._processes[given_up] = process
+            if self._closed or given_up.is_set():  # meanwhile: the start took time, without the lock
+                process.kill()
+        found: Found | None = None
+        with process:
+            try:
+                answer, _ = process.communicate(pickle.dumps(job), min(job.seconds, LIMIT_MAX_S))
+                found = None if process.returncode else pickle.loads(answer)  # noqa: S301  it comes from this program
+            except subprocess.TimeoutExpired:
+                process.kill()
+            finally:
+                with self._lock:
+                    del self._processes[given_up]
+        return found or _failed(job, f"took longer than {job.seconds:g} s to check, or too much memory")
 
 
-class _Process:
-    """A process that runs jobs, until one fails."""
-
-    def __init__(self) -> None:
-        if not sys.executable:
-            raise ValueError("where Python is, is not known")
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        self._process = subprocess.Popen(  # noqa: S603  the command is fixed: Python with this package's code
-            [sys.executable, "-P", "-c", _COMMAND],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-        )
-        self.alive = True
-        self.idle_since = 0.0
-        self.given_up: threading.Event | None = None
-        """Set when the caller no longer waits for the job under way."""
-
-    def do(self, job: Job) -> Found | None:
-        """Run a job and return its result; None if the process was killed, or ran out of memory."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        try:
-            send(self._process.stdin, job)
-            answer = receive(self._process.stdout)
-        except (OSError, ValueError):
-            answer = None
-        if answer is None or answer.last:
-            self.alive = False
-        return None if answer is None else cast("Answer", answer).found
-
-    def kill(self) -> None:
-        """Kill the process at once; a thread that waits for its answer gets None."""
-        self.alive = False
-        self._process.kill()
-
-    def end(self) -> None:
-        """Kill the process, close its pipes and reap it. Only the thread that used it last may call this."""
-        self.kill()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):  # from flushing what could not be sent
-                if pipe is not None:
-                    pipe.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(REAP_S)
+def _started() -> subprocess.Popen[bytes]:
+    """Start a process that does one job."""
+    if not sys.executable:
+        raise ValueError("where Python is, is not known")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return subprocess.Popen(  # noqa: S603  the command is fixed: Python with this package's code
+        [sys.executable, "-P", "-c", _COMMAND],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    )
 
 
 def _failed(job: Job, why: str) -> Report:
@@ -235,6 +157,3 @@ def _configuration(found: Found) -> Configuration:
     if isinstance(found, Report):
         raise ConfigError(found.faults)
     return found
-
-
-__all__ = ["CHECK_ENDED", "Checks"]

@@ -69,6 +69,3 @@ class Prepared:
 def _unknown(found: Found) -> bool:
     """Whether the check did not finish, so that it is not known whether the text is legal."""
     return isinstance(found, ConfigError) and found.problems[0].rule == CHECK_ENDED
-
-
-__all__ = ["Prepared"]

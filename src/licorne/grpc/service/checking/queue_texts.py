@@ -30,6 +30,3 @@ def read_queues(text: str, most: int, *, file: str = "<config>") -> Configuratio
             path = f"partitions[{index}].{error.path}"
             raise ConfigError((Problem(file, 1, 1, path, error.value, "placement-rules", error.rule),)) from None
     return found
-
-
-__all__ = ["SHORT", "is_short", "read_queues"]

@@ -79,6 +79,3 @@ def _tokens(values: Values, key: str) -> tuple[str, ...]:
 def _token(values: Values, key: str) -> str:
     name = values.get(key)
     return secrets.token_in(read_bounded(Path(name), "a token"), name) if name else ""
-
-
-__all__ = ["group_settings", "security", "service_settings", "set_levels", "web"]

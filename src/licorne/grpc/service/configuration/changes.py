@@ -196,6 +196,3 @@ class Changes:
             api.update_configuration(v19.UpdateConfigurationRequest(rm_id=rm_id, config=text))
         except ConfigurationError:
             session.log.warning("settings refused, the old ones stay")
-
-
-__all__ = ["INTERVAL_S", "Changes"]

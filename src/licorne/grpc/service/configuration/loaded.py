@@ -182,6 +182,3 @@ def _again(label: str, path: Path | None, text: str, most: int, old: Source | No
     if not found.partitions:
         raise _RefusedError(Refusal(label, "has no partition", {"rule": "has no partition"}))
     return Source(label, path, found)
-
-
-__all__ = ["Loaded", "Refusal", "load_again", "load_all"]

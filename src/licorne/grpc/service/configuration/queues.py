@@ -59,6 +59,3 @@ class Groups(UserDict[str, Group]):
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self.source(key) is not None
-
-
-__all__ = ["EVERYBODY", "Groups", "Source"]

@@ -37,27 +37,4 @@ def lines(loaded: Loaded) -> Iterator[str]:
     yield f"queue configuration of others that bring none: {rest.label if rest is not None else 'built-in'}"
 
 
-_PAGE = """\
-# Settings of `licorne serve`
-
-Each may stand in the settings file, in the environment and on the command line ([service](../use/service.md#settings)); those
-without an option are given as `--setting KEY=VALUE`. "Changes": when another value takes effect.
-
-Made from the table in `src/licorne/host/setting_table.py` by `docs/generate_settings.py`; a test compares the two.
-
-| key | type | default | changes | what it does | option | variable |
-|---|---|---|---|---|---|---|
-"""
-
-
-def settings_page() -> str:
-    """Return the page of all settings, in Markdown."""
-    rows = (
-        f"| `{one.key}` | {one.kind.name} | {f'`{one.default}`' if one.default else '–'} | {one.applies} | {one.what} | "
-        f"{f'`--{one.option}`' if one.option else '–'} | {f'`{one.environment}`' if one.environment else '–'} |\n"
-        for one in SETTINGS
-    )
-    return _PAGE + "".join(rows)
-
-
-__all__ = ["Shown", "lines", "settings_page", "shown"]
+__all__ = ["Shown", "lines", "shown"]

@@ -165,6 +165,3 @@ def _of_environment(environment: Mapping[str, str], warnings: list[str]) -> list
         elif near := difflib.get_close_matches(name, BY_ENVIRONMENT, 1, 0.9):
             warnings.append(f"{name}: no such setting; did you mean {near[0]}?")
     return found
-
-
-__all__ = ["Given", "SettingValue", "Values", "read_values"]

@@ -70,6 +70,3 @@ def _getgrouplist() -> Callable[..., int]:
     function.argtypes = [ctypes.c_char_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p]
     function.restype = ctypes.c_int
     return function
-
-
-__all__ = ["GroupsError", "os_groups"]

@@ -190,6 +190,3 @@ class Counts:
     def _exists(self, key: QueueKey) -> bool:
         partition = self._partition(key[0], key[1])
         return partition is not None and partition.tree.find(key[2]) is not None
-
-
-__all__ = ["WAIT_BUCKETS_S", "Counts", "QueueKey"]

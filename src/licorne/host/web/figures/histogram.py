@@ -21,6 +21,3 @@ class Histogram:
         """Count a value, `times` times."""
         self.sum += value * times
         self.buckets[bisect_left(self._bounds, value)] += times
-
-
-__all__ = ["Histogram"]

@@ -37,6 +37,3 @@ class History:
         """Append a record, which must be due; minutes that were missed get none."""
         self.minutes.append(Minute(now_ns, applications, containers))
         self.due_ns += ((now_ns - self.due_ns) // INTERVAL_NS + 1) * INTERVAL_NS
-
-
-__all__ = ["History", "Minute"]

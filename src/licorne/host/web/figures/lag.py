@@ -66,6 +66,3 @@ class LoopLag:
             yield
         finally:
             self._handle.cancel()
-
-
-__all__ = ["LAG_BUCKETS_S", "LoopLag", "Waits"]

@@ -69,6 +69,3 @@ class Latencies:
             self.tried.add(busy_s / tried, tried)
         if made:
             self.placed.add(busy_s / made, made)
-
-
-__all__ = ["BUCKETS_S", "Latencies"]

@@ -71,7 +71,7 @@ HELP: Final = {
     "licorne_recording_queue_bytes": "What waits to be recorded, in bytes.",
     "licorne_recording_lag_seconds": "For how long something has waited to be recorded.",
     "licorne_clock_offset_seconds": "How far the machine's clock is ahead of the scheduler's, which is set at the start.",
-    "licorne_log_lines_dropped": "Lines of the log that could not be written, or that nobody read.",
+    "licorne_log_lines_dropped": "Lines of the log that were dropped, since too many waited to be written.",
     "licorne_build_info": "Always 1; the labels say what runs.",
 }
 """By name, for counters without `_total`."""

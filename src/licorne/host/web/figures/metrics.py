@@ -2,7 +2,7 @@
 
 Source: docs/spec/metrics.md.
 
-The figures are read from the scheduler when they are requested (`snapshot`, on the loop) and formatted afterwards
+The figures are read from the scheduler when they are requested (`fill`, on the loop) and formatted afterwards
 (`Metrics.text`, which may run in a thread, as it touches nothing of the scheduler). Only counters of outputs are kept from
 one scrape to the next, so a removed queue has no series.
 """
@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 
 import licorne
 from licorne.core import compiled
+from licorne.core.constants import SUM_MAX
 from licorne.host.log import dropped_of
 from licorne.host.web.backend import full_name
 from licorne.host.web.monitor import Monitor
@@ -95,23 +96,15 @@ class Snapshot:
         self.families.append(family)
 
 
-def snapshot(monitor: Monitor, *, old_queue_names: bool = False) -> Snapshot:
-    """Read all figures from the scheduler at once.
-
-    Parameters:
-        monitor: watches the scheduler.
-        old_queue_names: also export the names of releases up to 1.3, which the original's shipped dashboard still uses.
-    """
-    found = Snapshot()
-    for _ in fill(found, monitor, old_queue_names=old_queue_names):
-        pass
-    return found
-
-
-def fill(found: Snapshot, monitor: Monitor, *, old_queue_names: bool = False) -> Iterator[None]:
+def fill(found: Snapshot, monitor: Monitor, *, old_queue_names: bool) -> Iterator[None]:
     """Read all figures into `found`, in steps between which the scheduler works.
 
     Figures that must agree with each other are read in the same step.
+
+    Parameters:
+        found: gets the figures.
+        monitor: watches the scheduler.
+        old_queue_names: also export the names of releases up to 1.3, which the original's shipped dashboard still uses.
     """
     partitions = list(monitor.backend.partitions())
     figures = figures_of(monitor, partitions)
@@ -219,7 +212,7 @@ def _nodes(found: Snapshot, partitions: list[Partition]) -> Iterator[None]:
             yield
             used = node.allocated.values()
             for d, capacity in enumerate(node.capacity.values()):
-                if capacity > 0:
+                if 0 < capacity < SUM_MAX:
                     share = (used[d] if d < len(used) else 0) * 10
                     at = min(max((share - 1) // capacity, 0), 9)
                     usage.setdefault(names[d], [0] * 10)[at] += 1
@@ -347,6 +340,3 @@ def _recording(found: Snapshot, recording: Recording | None) -> None:
     found.gauge("licorne_recording_queue_bytes", [], queue_bytes)
     lag_s = [] if recording is None else [((), round(recording.lag_s, 3))]
     found.gauge("licorne_recording_lag_seconds", [], lag_s)
-
-
-__all__ = ["CONTENT_TYPE", "Metrics", "Snapshot", "snapshot"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from licorne.core.constants import SUM_MAX
 from licorne.host.web.monitor import Monitor
 
 from .counts import Counts, Shown
@@ -41,7 +42,8 @@ class QueueFigures:
     def add(self, state: str, resources: dict[str, int] | None) -> None:
         """Add amounts of a queue of this path."""
         for name, amount in (resources or {}).items():
-            self.resources[state, name] = self.resources.get((state, name), 0) + amount
+            if amount < SUM_MAX:  # else nothing limits it
+                self.resources[state, name] = self.resources.get((state, name), 0) + amount
 
 
 def figures_of(monitor: Monitor, partitions: list[Partition]) -> dict[str, QueueFigures]:
@@ -131,6 +133,3 @@ def _lineage(figures: dict[str, QueueFigures], path: str) -> Iterator[QueueFigur
 def homes_of(partitions: list[Partition]) -> Homes:
     """Return the partitions by (resource manager, name)."""
     return {(partition.owner, partition.name): partition for partition in partitions}
-
-
-__all__ = ["QUEUE_STATES", "ZEROS_MAX", "QueueFigures", "add_amounts", "figures_of", "homes_of", "keep_zeros"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from licorne.host.web.rest.errors import refuse
 from licorne.si import rest_objects as objects
-from licorne.workload.quantities import amount
+from licorne.workload.quantities import amount, bounded
 
 from .applications import pod
 from .bars import Bar, Segment, bar, ordered, strip
@@ -21,6 +23,7 @@ PODS = "pod, application=application_id, priority#, used$=resource, since#=alloc
 
 
 def _context(query: Query, nodes: Nodes) -> dict[str, Any]:
+    nodes = [each._replace(node=_limited(each.node)) for each in nodes]
     types, name = chosen((key for each in nodes for key in each.node.capacity), query)
     state = query["state"]
     rows = [each for each in nodes if not state or state in _states(each.node)]
@@ -35,6 +38,14 @@ def _context(query: Query, nodes: Nodes) -> dict[str, Any]:
         "states": _states,
         "all_states": ("unschedulable", "reserved", "empty"),
     }
+
+
+def _limited(node: objects.Node) -> objects.Node:
+    """Return a node without the types that it is said not to limit."""
+    capacity = bounded(node.capacity)
+    if len(capacity) == len(node.capacity):
+        return node
+    return replace(node, capacity=capacity, available={key: node.available.get(key, 0) for key in capacity})
 
 
 def _share(node: objects.Node, name: str) -> float:
@@ -88,6 +99,7 @@ async def _fetch_one(source: Source, partition: str, query: Query) -> tuple[obje
 
 
 def _context_one(query: Query, node: objects.Node) -> dict[str, Any]:
+    node = _limited(node)
     types, name = chosen(node.capacity, query)
     return {
         "node": node,

@@ -33,7 +33,7 @@ from licorne.host.web.backend import Backend
 from licorne.host.web.monitor import Monitor
 from licorne.host.web.rest.access import Access, RequestLimits
 from licorne.host.web.rest.answers import wants_gzip
-from licorne.host.web.rest.app import Dispatcher, OnError, RestApp, ignore_change
+from licorne.host.web.rest.app import Dispatcher, OnError, RestApp
 from licorne.host.web.rest.errors import refuse
 from licorne.host.web.rest.gate import Gate
 from licorne.host.web.rest.handlers import Handlers
@@ -70,7 +70,7 @@ def pages_app(opened: Opened, on_error: OnError) -> RestApp:
     """Return the application that serves the pages of a source alone, without REST and without tokens."""
     handlers = _handlers(SchedulerAPI(on_output=lambda *_: None), time.time_ns)
     endpoints = Pages(opened, handlers).endpoints()
-    return RestApp(handlers, Dispatcher(handlers, Gate(Access(), Guesses()), endpoints, ignore_change, on_error))
+    return RestApp(handlers, Dispatcher(handlers, Gate(Access(), Guesses()), endpoints, lambda **_: None, on_error))
 
 
 def _handlers(api: SchedulerAPI, clock: Callable[[], int]) -> Handlers:

@@ -9,7 +9,7 @@ errors      answers to bad requests; `numbers`: numbers of a query
 shared      answers that are shared by concurrent requests and cached
 views       JSON objects (`licorne.si.rest_objects`) made from the scheduler's; also `allocations` and `config`; `amounts`: what they compute
 pieces      large objects in pieces; `answers`: how pieces are sent; `state`: the state dump of a scheduler without a server
-openapi     the OpenAPI document; `page`: the document as an HTML page
+openapi     the OpenAPI document
 """
 
 from __future__ import annotations

@@ -80,6 +80,3 @@ class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     batch: int = TABLE.field("event.RESTResponseSize")
     checks: int = 2
     keep_s: float = 2.0
-
-
-__all__ = ["Access", "RequestLimits", "Role"]

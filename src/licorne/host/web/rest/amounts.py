@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from licorne.core.constants import UNLIMITED
+from licorne.workload.quantities import bounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +74,7 @@ def headroom(queue: Queue) -> dict[str, int]:
         if not maximum:
             continue
         used = level.allocated_resource()
-        for name, amount in maximum.items():
+        for name, amount in bounded(maximum).items():
             left = amount - used.get(name, 0)
             found[name] = min(left, found.get(name, left))
     return by_name(found)

@@ -111,17 +111,3 @@ def wants_gzip(scope: Scope) -> bool:
 def encoded(item: Any) -> Iterator[bytes]:
     """Yield one object, encoded, as a single piece."""
     yield encode(item)
-
-
-__all__ = [
-    "JSON",
-    "cors",
-    "encode",
-    "encoded",
-    "failure",
-    "in_pieces",
-    "json_list",
-    "json_response",
-    "redirect",
-    "spliced",
-]

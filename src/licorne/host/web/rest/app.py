@@ -33,14 +33,6 @@ OnError = Callable[[str, Exception], None]
 Pages = Callable[[Handlers, Gate], Sequence[Endpoint]]
 
 
-def ignore_change(**_fields: object) -> None:
-    """Ignore a change: the default of `on_change`."""
-
-
-def ignore(_path: str, _error: Exception) -> None:
-    """Ignore a failure: the default of `on_error`."""
-
-
 def no_pages(_handlers: Handlers, _gate: Gate) -> Sequence[Endpoint]:
     """Return no endpoints: the default of `pages`."""
     return ()
@@ -54,8 +46,8 @@ def make_app(
     guesses: Guesses | None = None,
     old_queue_names: bool = False,
     pages: Pages = no_pages,
-    on_change: OnChange = ignore_change,
-    on_error: OnError = ignore,
+    on_change: OnChange = lambda **_: None,
+    on_error: OnError = lambda _path, _error: None,
 ) -> RestApp:
     """Return the REST interface of a monitored scheduler.
 
@@ -234,6 +226,3 @@ async def _lifespan(receive: Receive, send: Send) -> None:
         elif message["type"] == "lifespan.shutdown":
             await send({"type": "lifespan.shutdown.complete"})
             return
-
-
-__all__ = ["Dispatcher", "RestApp", "make_app"]

@@ -1,7 +1,4 @@
-"""The original's endpoints about the run time of its language, answered as far as Python has an equivalent.
-
-An endpoint without one is refused with the reason.
-"""
+"""The endpoints about this program itself: its versions, what it is doing, and the description of its interface."""
 
 from __future__ import annotations
 
@@ -10,8 +7,7 @@ import platform
 import sys
 import threading
 import traceback
-import tracemalloc
-from functools import partial
+from functools import cache, partial
 
 from starlette.responses import PlainTextResponse, Response
 
@@ -20,19 +16,11 @@ from licorne.core import compiled
 from licorne.host.threads import COMMON
 from licorne.si import rest_objects as objects
 
-from .answers import json_response
-from .errors import refuse
+from . import openapi
+from .answers import JSON, encode, json_response
 from .handlers import Handlers
 from .routing import Call
 
-_MISSING = {
-    "block": "Python keeps no profile of blocking; the scheduler has no locks to wait for",
-    "mutex": "Python keeps no profile of locks; the scheduler has none",
-    "profile": "a profiler would stop the scheduler; run `py-spy record` on the process instead",
-    "trace": "Python has no execution trace; run `py-spy dump` on the process, or read /debug/stack",
-    "symbol": "Python's stacks name their functions themselves",
-}
-_STACKS = ("goroutine", "threadcreate")
 _TOP = 50
 
 
@@ -48,29 +36,16 @@ async def stack(_: Handlers, _call: Call) -> Response:
     return PlainTextResponse(await COMMON.run(partial(_text, _stacks())))
 
 
-async def pprof(_: Handlers, call: Call) -> Response:
-    """Answer with the profile of the name in the path; refuse a name without a profile."""
-    name = call.variables["profile"]
-    if name == "":
-        lines = [f"/debug/pprof/{profile}" for profile in ("allocs", "cmdline", "heap", *_STACKS)]
-        return PlainTextResponse("\n".join(lines) + "\n")
-    if name == "cmdline":
-        return PlainTextResponse("\0".join(sys.orig_argv[:1] + sys.argv[:1]))
-    if name in _STACKS:
-        return await stack(_, call)
-    if name in ("heap", "allocs"):
-        if not tracemalloc.is_tracing():
-            refuse(
-                404, f"/debug/pprof/{name}: memory is traced only if the process was started with PYTHONTRACEMALLOC=1"
-            )
-        statistics = tracemalloc.take_snapshot().statistics("lineno")
-        return PlainTextResponse("".join(f"{one}\n" for one in statistics[:_TOP]))
-    return refuse(404, f"/debug/pprof/{name}: {_MISSING.get(name, 'there is no such profile')}")
+async def document(_: Handlers, _call: Call) -> Response:
+    """Answer with the OpenAPI document."""
+    return Response(_document(), media_type=JSON)
 
 
-async def log_level(_: Handlers, _call: Call) -> Response:
-    """Refuse: the log level is set at the start; the original too dropped this endpoint after release 1.3."""
-    refuse(404, "The level of the log is set when the scheduler is started (--log-level); this path is of release 1.3")
+@cache
+def _document() -> bytes:
+    from .endpoints import ENDPOINTS  # noqa: PLC0415  `endpoints` imports this module, whose handlers it lists
+
+    return encode(openapi.document(ENDPOINTS)) + b"\n"
 
 
 def _stacks() -> list[tuple[str, traceback.StackSummary]]:

@@ -9,7 +9,7 @@ from licorne.answers.why import ApplicationAnswer, AskAnswer, Overview
 from licorne.host.web.health import Health
 from licorne.si import rest_objects as objects
 
-from . import debug, page, questions
+from . import debug, questions
 from .handlers import Handlers
 from .routing import Endpoint, Handler, Parameter
 
@@ -205,22 +205,10 @@ _DEBUG = (
         ),
     ),
     _get("/debug/stack", debug.stack, "Stacks of threads and tasks", media="text/plain"),
-    _get("/debug/pprof/{profile}", debug.pprof, "A profile of the process", media="text/plain", statuses=(404,)),
     _get("/ws/v1/version", debug.version, "What runs here", objects.Version),
-    _get("/ws/v1/loglevel", debug.log_level, "Gone", statuses=(404,), media=""),
-    Endpoint(
-        method="PUT",
-        path="/ws/v1/loglevel/{level}",
-        handler=debug.log_level,
-        summary="Gone",
-        statuses=(404,),
-        media="",
-        role="admin",
-    ),
     _get("/ws/v1/stack", H.moved, "Moved to /debug/stack", media=""),
     _get("/ws/v1/fullstatedump", H.moved, "Moved to /debug/fullstatedump", media=""),
-    _get("/openapi.json", page.document, "This document", dict[str, Any]),
-    _get("/openapi", page.page, "This document as a page", media="text/html"),
+    _get("/openapi.json", debug.document, "This document", dict[str, Any]),
 )
 
 

@@ -60,6 +60,3 @@ class Gate:
 def peer(request: Request) -> str:
     """Return the address that a request came from."""
     return request.client.host if request.client else "unix"
-
-
-__all__ = ["Gate", "peer"]

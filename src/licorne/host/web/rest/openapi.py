@@ -46,8 +46,8 @@ required. Memory is in bytes, vcore in thousandths, times are Unix nanoseconds u
 64 bits."""
 
 
-def document(endpoints: Iterable[Endpoint], *, tokens: bool = True) -> Map:
-    """Return the OpenAPI document. `tokens`: describe authentication by bearer token."""
+def document(endpoints: Iterable[Endpoint]) -> Map:
+    """Return the OpenAPI document."""
     endpoints = list(endpoints)
     types = [endpoint.result for endpoint in endpoints if endpoint.result is not None]
     shapes, components = msgspec.json.schema_components([*types, objects.Failure], ref_template=_PREFIX + "{name}")
@@ -58,17 +58,17 @@ def document(endpoints: Iterable[Endpoint], *, tokens: bool = True) -> Map:
     paths: dict[str, Map] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, of_type)
-    found: Map = {
+    return {
         "openapi": "3.1.0",
         "info": {"title": "licorne", "version": licorne.__version__, "description": _INTRODUCTION},
         "servers": [{"url": "/"}],
         "paths": paths,
-        "components": {"schemas": dict(sorted(components.items()))},
+        "components": {
+            "schemas": dict(sorted(components.items())),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{}, {"token": []}],
     }
-    if tokens:
-        found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{}, {"token": []}]
-    return found
 
 
 def _operation(endpoint: Endpoint, of_type: dict[str, Map]) -> Map:
@@ -111,13 +111,10 @@ def _responses(endpoint: Endpoint, of_type: dict[str, Map]) -> Map:
         found["200"] = {"description": endpoint.summary, "content": media}
     elif endpoint.summary.startswith("Moved"):
         found["301"] = {"description": endpoint.summary}
-    if endpoint.method in ("PUT", "POST") and endpoint.role == "admin" and endpoint.result is not None:
+    if endpoint.method in ("PUT", "POST") and endpoint.role == "admin":
         shape = of_type[repr(endpoint.result)]
         found["409"] = {"description": _REASONS[409], "content": {"application/json": {"schema": shape}}}
     failure = {"application/json": {"schema": of_type[repr(objects.Failure)]}}
     for status in sorted({*endpoint.statuses, 401, 403, 414, 429, 503}):
         found[str(status)] = {"description": _REASONS[status], "content": failure}
     return found
-
-
-__all__ = ["document"]

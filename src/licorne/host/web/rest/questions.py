@@ -95,6 +95,3 @@ async def _followed(backend: Backend, question: Question) -> bytes | None:
 
 def _json(answer: bytes) -> Response:
     return Response(answer + b"\n", media_type=JSON)
-
-
-__all__ = ["answered", "shares", "why", "why_all", "why_pod"]

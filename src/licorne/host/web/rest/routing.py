@@ -124,6 +124,3 @@ def decoded(raw: str) -> tuple[str, str]:
     """Return a variable part of a path decoded as the original does (twice), and decoded once."""
     once = unquote(raw, errors="replace")
     return unquote_plus(once, errors="replace"), once
-
-
-__all__ = ["Call", "Endpoint", "Match", "Parameter", "Routes", "decoded"]

@@ -66,6 +66,3 @@ def cookie(name: str, *, secure: bool, lasts: bool) -> str:
     if not lasts:
         parts.append("Max-Age=0")
     return "; ".join(parts)
-
-
-__all__ = ["COOKIE", "LASTS_S", "Sessions", "cookie", "from_here"]

@@ -209,6 +209,3 @@ def _packed(body: bytes) -> tuple[bytes, float]:
 def _response(body: bytes, *, compressed: bool) -> Response:
     headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"} if compressed else None
     return Response(body, headers=headers, media_type=JSON)
-
-
-__all__ = ["FACTOR", "Make", "Shared", "State", "unknown"]

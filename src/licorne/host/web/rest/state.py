@@ -36,6 +36,3 @@ def full_state(api: SchedulerAPI, now_ns: int, *, exact: bool = False) -> bytes:
     config, _ = running(manager, api.extra_config(manager.rm_id))
     found = exact_state(api.checkpoint()) if exact else None
     return b"".join(state_pieces(Monitor(backend, ""), config, [], [], found))
-
-
-__all__ = ["exact_state", "full_state"]

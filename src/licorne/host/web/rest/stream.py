@@ -108,6 +108,3 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, Result]) -> Re
     finally:
         working.cancel()
         gone.cancel()
-
-
-__all__ = ["StreamResponse", "client_gone", "unless_gone"]

@@ -16,6 +16,7 @@ from licorne.core.base.states import ApplicationState
 from licorne.host.web.backend import Backend, full_name
 from licorne.si import rest_objects as objects
 from licorne.si.constants import HOST_NAME, RACK_NAME
+from licorne.workload.quantities import bounded
 
 from .allocations import allocation
 from .amounts import by_name, duration, headroom, limits, listed, percent, plain, used_percent
@@ -49,7 +50,7 @@ def cluster(backend: Backend, partition: Partition) -> objects.Cluster:
 def partition(backend: Backend, found: Partition) -> objects.Partition:
     """Return a partition as a REST object."""
     types = found.types
-    capacity = listed(found.total, types)
+    capacity = bounded(listed(found.total, types))
     used = found.tree.root.allocated_resource()
     return objects.Partition(
         cluster_id=found.owner,
@@ -95,7 +96,7 @@ def queue(found: Queue, *, name: str = "", whole: bool = True) -> objects.Queue:
     Not `whole`: only what the page shows, without what can be computed from other queues.
     """
     settings = found.settings
-    maximum = by_name(found.max_resource() or {})
+    maximum = by_name(bounded(found.max_resource() or {}))
     allocated = found.allocated_resource()
     return objects.Queue(
         queuename=found.path,
@@ -164,7 +165,7 @@ def node(found: Node, home: Partition, *, whole: bool = True) -> objects.Node:
         allocated=allocated,
         occupied=listed(found.occupied, types),
         available=listed(found.free, types),
-        utilized=used_percent(capacity, allocated) if whole else {},
+        utilized=used_percent(bounded(capacity), allocated) if whole else {},
         allocations=[allocation(alloc) for alloc in found.allocations] if whole else [],
         foreign_allocations=[
             _foreign(key, home.foreign[key], listed(amounts, types)) for key, amounts in sorted(found.foreign.items())
@@ -200,7 +201,7 @@ def utilizations(home: Partition) -> Iterator[objects.NodesUtilization | None]:
     types = home.types
     buckets: dict[str, list[list[str]]] = {}
     for found in list(home.nodes.values()):
-        capacity = found.capacity.named(types)
+        capacity = bounded(found.capacity.named(types))
         for name, share in percent(capacity, found.allocated.named(types)).items():
             buckets.setdefault(name, [[] for _ in range(10)])[bucket(share)].append(found.id)
         yield None
