@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from licorne.answers.rulesused import Submitted, rules_used
+from licorne.answers.partitions import Submitted, rules_used
 from licorne.cli import run
 from licorne.config import load
 from licorne.config.model import PartitionConfig

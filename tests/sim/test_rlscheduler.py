@@ -11,7 +11,7 @@ import pytest
 import seeds
 from licorne.config.simulation import JOB_ORDERS
 from licorne.lab.papers.rlscheduler import FIRST_STRETCH, LISTS, ORDERS, PUBLISHED, read_log, reproduce, run_stretch
-from licorne.workload.traces.swf import SwfJob, SwfLog, write_swf
+from licorne.workload.traces.swf import SwfJob, SwfLog, write_jobs
 from licorne.workload.workload import WorkloadError
 from rings import first_in_gate
 from sim.naive_batch import BatchJob, starts
@@ -38,7 +38,7 @@ def written(path: Path, jobs: list[BatchJob], processors: int = 64) -> Path:
         jobs=[SwfJob(number=job.number, submit_s=job.submit, run_s=job.run, allocated=job.processors) for job in jobs],
     )
     with gzip.open(path, "wb") as stream:
-        write_swf(stream, log)
+        write_jobs(stream, log.labels, log.jobs)
     return path
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from licorne.sim.runner import simulate
 from licorne.workload.lines import App, Ask, Node
 from licorne.workload.traces.batch import JobsAs, batch_workload
-from licorne.workload.traces.swf import SwfJob, SwfLog, is_swf, parse_swf, read_swf, write_swf
+from licorne.workload.traces.swf import SwfJob, SwfLog, is_swf, parse_swf, read_swf, write_jobs
 from licorne.workload.workload import WorkloadError
 
 HEAD = "; Version: 2.2\n; MaxNodes: 4\n; MaxProcs: 8 (of 10)\n;\n; free text\n"
@@ -58,7 +58,7 @@ def test_a_log_is_read_with_its_header() -> None:
 @given(jobs=st.lists(swf_jobs(), max_size=5, unique_by=lambda job: job.number))
 def test_what_is_written_is_read_again(jobs: list[SwfJob]) -> None:
     stream = io.BytesIO()
-    write_swf(stream, SwfLog(file="", labels=[("Note", "two\nlines")], jobs=jobs))
+    write_jobs(stream, [("Note", "two\nlines")], jobs)
     stream.seek(0)
     log = parse_swf(stream, whole=True)
     assert log.jobs == jobs
@@ -86,7 +86,7 @@ def test_jobs_that_say_too_little_are_counted_by_reason_with_the_first_line() ->
     def line(number: int, **columns: float) -> str:
         job = SwfJob(**{"number": number, "submit_s": 1, "run_s": 5, "allocated": 1, **columns})  # type: ignore[arg-type]
         stream = io.BytesIO()
-        write_swf(stream, SwfLog(file="", labels=[], jobs=[job]))
+        write_jobs(stream, [], [job])
         return stream.getvalue().decode()
 
     log = log_of(

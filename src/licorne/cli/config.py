@@ -62,7 +62,7 @@ def check(
     if at and (not source or source.endswith(WORKLOADS)):
         raise UsageError(f"--at {at}: only a recording has other moments; give its folder: --from DIR")
     if source.endswith(WORKLOADS):
-        from licorne.answers.workloads import partitions_of_workload  # noqa: PLC0415  # as below
+        from licorne.answers.partitions import partitions_of_workload  # noqa: PLC0415  # as below
         from licorne.cli.simulate import read_source  # noqa: PLC0415
         from licorne.workload.workload import ASKS_MAX  # noqa: PLC0415
 

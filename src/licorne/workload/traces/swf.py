@@ -185,11 +185,6 @@ def unusable(job: SwfJob) -> str:
     return ""
 
 
-def write_swf(stream: Writable, log: SwfLog) -> None:
-    """Write a log: the labels of its header as comments, then a line for each job."""
-    write_jobs(stream, log.labels, log.jobs)
-
-
 def write_jobs(stream: Writable, labels: Iterable[tuple[str, str]], jobs: Iterable[SwfJob]) -> None:
     """Write the labels of a header, and then jobs, which may be made while they are written."""
     for name, text in labels:
