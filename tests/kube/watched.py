@@ -148,7 +148,8 @@ class Watched:
             places = [(pod, node or chosen.get(pod.metadata.uid, "")) for pod, node in now.places]
             view, homes = now.with_places(places), {u: node for node, uids in kept.items() for u in uids}
             self._check_kept(view, shared, homes, self._going().union(*evicted.values()))
-            self._check_need(view, evicted, kept, homes)
+            freed = {name for name, uids in before.items() if any(chosen.get(uid, name) != name for uid in uids)}
+            self._check_need(view, evicted, kept, homes, freed)
         return made
 
     def _on_decided(self, record: PodRecord, new: NewAllocation) -> None:
@@ -269,11 +270,17 @@ class Watched:
         return found
 
     def _check_need(
-        self, view: View, evicted: dict[str, list[str]], kept: dict[str, set[str]], homes: dict[str, str]
+        self,
+        view: View,
+        evicted: dict[str, list[str]],
+        kept: dict[str, set[str]],
+        homes: dict[str, str],
+        freed: set[str],
     ) -> None:
         """Check that a pod for which others are evicted fits nowhere now, nor on its node if one of them stayed.
 
-        Room that is kept for others is not for it: whose it is, and which node a pod waits for, is the scheduler's choice.
+        Room that is kept for others is not for it: whose it is, and which node a pod waits for, is the scheduler's choice. On
+        nodes that are `freed`, one of these got another node in the same go, perhaps only after the eviction.
         """
         places = {pod.metadata.uid: (pod, node) for pod, node in view.places}
         gone = self._going()
@@ -295,7 +302,7 @@ class Watched:
             after = self._when_gone(view, all_gone, uid, homes)
             why_not = after.why_not(asking, home) or after.full_queue(asking)
             assert not why_not or self._notes.keeps_nodes, f"{what}, and then it does not fit on {home}: {why_not}"
-            for stays in victims:
+            for stays in () if home in freed else victims:
                 # pods that wait take room that is kept for them, and help no topology spread
                 spared = [self._when_gone(view, gone - {stays}, uid, having) for having in (homes, {})]
                 needed = any(one.why_not(asking, home) or one.full_queue(asking) for one in spared)
@@ -336,6 +343,10 @@ class Watched:
         return {real.key: real.node.id for place, real in pairs if real.node not in (None, place.node)}
 
     def _on_bind(self, command: Bind) -> None:
+        lease = self._runner.lease
+        if lease is not None and not lease.held():
+            self._bind(command)  # nothing of it is sent (`World.check_writing`): another process decides by now
+            return
         self.check_gangs()
         view = self.view()
         found = [pod for pod, _ in view.places if pod.metadata.uid == command.uid]

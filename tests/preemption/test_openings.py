@@ -469,6 +469,18 @@ def test_an_ask_gives_up_when_the_pod_ends_that_it_wants_near() -> None:
     assert not bench.reserved()
 
 
+def test_an_ask_gives_up_when_a_victim_does_not_end_that_it_wants_to_be_apart_from_though_there_is_room() -> None:
+    world = World([*"a"], [(WEB, 0, 1, 0), (Pod("db"), 0, 3, 0)], within=False)
+    bench = world.bench
+    assert world.ask(APART, 3) == ["v0", "v1"]
+    world.end("v1")
+    assert bench.run(after=30 + 599) == ""
+    assert bench.reserved() == "k@n0"
+    assert bench.run(after=1) == ""
+    assert [record.outcome for record in bench.partition.evictions] == [Outcome.TERMS] * 2
+    assert not bench.reserved()
+
+
 def test_a_gang_gives_up_when_the_pod_ends_that_a_member_wants_near() -> None:
     world = World([*"aa"], [(WEB, 0, 4, 3), (Pod("db"), 1, 4, 0)], within=False)
     bench = world.bench

@@ -495,6 +495,9 @@ class PodLifecycle:
             self._moved(record)
         elif node and record.stage in ON_THE_WAY:
             self.holding.give_back(record.uid)
+            self._outbox.withdraw_bindings(
+                lambda command: command.uid == record.uid
+            )  # somebody else has bound it there
             record.move(PodEvent.SEE)
             if differs:
                 self.report(record)
