@@ -773,6 +773,22 @@ def test_a_gang_that_reserves_goes_on_when_gangs_are_turned_off() -> None:
     assert [one.reason for one in evicted] == ["PLACEHOLDER_REPLACED"]
 
 
+def test_a_placeholder_that_is_asked_for_again_just_before_the_time_of_its_gang_is_over_leaves_no_ask() -> None:
+    now_ns = 10**18
+    manager = started(clock=lambda: now_ns)
+    placeholders = reserving(manager)
+    first = next(one.uid for one in step(manager) if isinstance(one, Bind))
+    now_ns += 3600 * 10**9
+    manager.lifecycle.outdated(first)
+    manager.outbox.api.schedule()  # before it is told of that
+    assert manager.records.pods[first].leaving is Termination.TIMEOUT
+    manager.flush()  # the ask is there, and not decided
+    manager.lifecycle.pod_gone(next(pod for pod in placeholders if pod.metadata.uid == first))
+    step(manager)
+    app = manager.outbox.api.cluster.partition("rm").applications["app"]
+    assert first not in {*app.asks, *app.allocations}
+
+
 def test_a_placeholder_that_is_preempted_while_its_gang_reserves_is_made_anew() -> None:
     manager = started()
     [victim, *_] = reserving(manager)

@@ -32,6 +32,8 @@ class Holding:
         elif record.stage is Stage.ASSUMED:
             self._outbox.withdraw_bindings(lambda command: command.uid == record.uid)
         self.give_back(record.uid)
+        if record.stage is Stage.ASKED:  # what confirms the end of an allocation, such as TIMEOUT, leaves an ask
+            why = None
         if record.stage in (Stage.ASKED, *COUNTED):
             self._outbox.release(record.application.id, record.uid, why or Termination.STOPPED_BY_RM)
 
