@@ -1,6 +1,6 @@
 """Writes the pages of docs/reference that are made from tables in the code: `.venv/bin/python tools/pages.py`.
 
-`settings.md` is made of the table of settings, `states.md` of the tables of states, and `commands.md` of the commands
+That of settings is made of their table, that of states of the tables of states, and that of commands of the commands
 themselves. A test compares each with the code.
 """
 
