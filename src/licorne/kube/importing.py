@@ -42,7 +42,7 @@ from licorne.kube.pods.keys import TAG_IMAGE_PULL_SECRETS
 from licorne.kube.pods.namespaces import namespace_tags
 from licorne.kube.pods.nodes import node_update
 from licorne.kube.pods.resources import PODS
-from licorne.kube.pods.storage import Storage, key_of
+from licorne.kube.pods.storage import Storage
 from licorne.kube.pods.work import PodContext, Work, is_managed, is_over, is_placeholder, read_pod, unix_seconds
 from licorne.si.constants import (
     NODE_PARTITION,
@@ -205,23 +205,7 @@ class Imported:
                 made.status = ResourceClaimStatus(reserved_for=made.status.reserved_for)  # devices are given anew
                 self._devices.put(made)
             case _:
-                self._take_storage(made)
-
-    def _take_storage(self, made: KubernetesObject) -> None:
-        storage, name = self._storage, made.metadata.name
-        match made:
-            case Claim():
-                storage.claims[key_of(made)] = made
-            case PersistentVolume():
-                storage.put_volume(made)
-            case StorageClass():
-                storage.classes[name] = made
-            case CSINode():
-                storage.csi_nodes[name] = made
-            case CSIDriver():
-                storage.drivers[name] = made
-            case CSIStorageCapacity():
-                storage.put_capacity(made)
+                self._storage.put(made)
 
     def workload(self, name: str) -> Workload:
         """Return the workload.

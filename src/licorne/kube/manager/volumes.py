@@ -123,12 +123,13 @@ class Volumes:
         storage, name = self.storage, one.metadata.name
         match one:
             case Claim():
-                was_claim, storage.claims[key_of(one)] = storage.claims.get(key_of(one), one), one
+                was_claim = storage.claims.get(key_of(one), one)
+                storage.put(one)
                 drop_from(self._unbound, was_claim.storage_class, key_of(one))  # another one may have another class
                 self._claim_changed(one, unbound=not one.is_bound)
             case PersistentVolume():
                 was = storage.volumes.get(name)
-                storage.put_volume(one)
+                storage.put(one)
                 self._volume_changed(one)
                 if was is not None and (was.storage_class, was.spec.claim_ref) != (
                     one.storage_class,
@@ -136,10 +137,10 @@ class Volumes:
                 ):
                     self._volume_changed(was)
             case StorageClass():
-                storage.classes[name] = one
+                storage.put(one)
                 self._class_changed(name)
             case CSIDriver():
-                storage.drivers[name] = one
+                storage.put(one)
                 self._driver_changed(name)
             case CSIStorageCapacity():
                 was_capacity = storage.put_capacity(one)
@@ -150,7 +151,7 @@ class Volumes:
                 else:
                     self._class_changed(one.storage_class_name)
             case CSINode():
-                storage.csi_nodes[name] = one
+                storage.put(one)
                 self.node_known(name)
             case VolumeAttachment():
                 self._on_node.setdefault(one.spec.node_name, {})[name] = one

@@ -64,6 +64,23 @@ class Storage:
 
     # -- objects ------------------------------------------------------------------------------------------------
 
+    def put(self, one: KubernetesObject) -> None:
+        """Take in an object that is new or has changed, of a kind that decides about volumes; others are passed over."""
+        name = one.metadata.name
+        match one:
+            case Claim():
+                self.claims[key_of(one)] = one
+            case PersistentVolume():
+                self.put_volume(one)
+            case StorageClass():
+                self.classes[name] = one
+            case CSINode():
+                self.csi_nodes[name] = one
+            case CSIDriver():
+                self.drivers[name] = one
+            case CSIStorageCapacity():
+                self.put_capacity(one)
+
     def put_volume(self, volume: PersistentVolume) -> None:
         """Take in a volume that is new or has changed."""
         self.drop_volume(volume.metadata.name)
