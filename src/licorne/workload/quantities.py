@@ -25,7 +25,7 @@ def amount(resource: str, value: float) -> str:
 
 
 def bounded(amounts: Mapping[str, int]) -> dict[str, int]:
-    """Leave out the types that a node is said not to limit, by `SUM_MAX`, and so the cluster: how many devices there are drivers know."""
+    """Return the amounts without those of `SUM_MAX`, which say that a node, or the cluster, does not limit a type, such as devices."""
     return {name: amount for name, amount in amounts.items() if amount < SUM_MAX}
 
 

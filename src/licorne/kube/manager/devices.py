@@ -93,7 +93,7 @@ class Devices:
         self.renew(nodes)
 
     def _read_requests(self, pods: Iterable[str]) -> None:
-        """Look again whether device classes back what pods without a node request."""
+        """Read anew the pods without a node among these, since the extended resources that they request may be backed by other classes."""
         for uid in dict.fromkeys(pods):
             record = self._records.pods.get(uid)
             if record is not None:

@@ -161,7 +161,7 @@ class DeviceStore:
         return self._hold(key, None)
 
     def classes_changed(self) -> Nodes:
-        """Note that there are other classes, or that they back no resource any more."""
+        """Note that device classes are new, gone or have changed, or that none of them backs an extended resource any more."""
         backed = self.classes if self.keeps_status else {}
         names = [one for one in self.unlimited if one.removesuffix(OF_CLASS) in self.classes or backing(one, backed)]
         self.unlimited = dict.fromkeys(names)

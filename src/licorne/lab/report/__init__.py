@@ -4,10 +4,10 @@
     Figures                 what it has collected
     write_report            write the figures of one or several simulations into a folder
 
-Modules, from the top down: `folder` writes the files of a report, `page`
-the HTML, with `sections`, which says what is shown; `plots` and `drawing` draw, `tables` has the rows that stand behind the
-pictures and in the files. `collector` collects while a simulation runs, in bounded memory: `grid` divides the time, `fairness`
-and `fragments` say what is computed from a state, `spreads` what from the times of pods. `figures` declares the result.
+Modules, from the top down: `folder` writes the files of a report, `page` the HTML, with `sections`, which says what is
+shown; `plots` and `drawing` draw, `tables` has the rows that stand behind the pictures and in the files. `collector` collects
+while a simulation runs, in bounded memory: `grid` divides the time, `fairness` and `fragments` say what is computed from a state,
+`spreads` what from the times of pods. `figures` declares the result.
 
 Figures can be collected, and read as JSON, without other packages. Pages and files need those of the extra `report`.
 """
