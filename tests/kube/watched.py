@@ -178,7 +178,8 @@ class Watched:
         """Check that so many pods of a group have a node as it needs when one of them gets one."""
         store = self._runner.reading.reflectors
         for uid in chosen:
-            pod = next(one for one in store["pods"].store.values() if one.metadata.uid == uid)
+            pod = next((one for one in store["pods"].store.values() if one.metadata.uid == uid), None)
+            assert pod is not None, f"{uid} gets a node, and is not there"
             if not (name := group_name(pod)):
                 continue
             mates = [one for one, _ in self.view().places if group_name(one) == name]
