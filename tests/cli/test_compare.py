@@ -81,6 +81,19 @@ def test_the_same_decisions_are_said_to_be_the_same(licorne: Command) -> None:
     assert "every decision is the same" in licorne("compare", NO_PREEMPTION, NO_PREEMPTION, WORKLOAD).out
 
 
+def test_where_nothing_is_placed_nothing_is_the_same(licorne: Command, tmp_path: Path) -> None:
+    path = tmp_path / "elsewhere.jsonl"
+    node = '{"t": "node", "id": "n", "res": {"vcore": 1}, "attrs": {"si/node-partition": "other"}, "at": 0}'
+    asks = WORKLOAD.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join(node if '"t":"node"' in line else line for line in asks), encoding="utf-8")
+    answer = compared(licorne, "own", NO_PREEMPTION, path)
+    assert not answer["same"]
+    assert any("nodes refused, such as n: " in note for note in answer["notes"])
+    said = licorne("compare", "own", NO_PREEMPTION, path).out
+    assert "every decision" not in said
+    assert "nothing was placed under either configuration" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "expected"),
     [

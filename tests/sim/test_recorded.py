@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from machine.wire import send_first, send_v19
 
 from licorne import SchedulerAPI, simulate
 from licorne.core import compiled
-from licorne.si import messages, v19
+from licorne.si import first, messages, requests_v19, v19
 from licorne.si.constants import FOREIGN_STATIC, TAG_FOREIGN, TAG_REQUIRED_NODE
 from licorne.state.recording import Recorder
 from licorne.workload import WorkloadError, load_workload
 from licorne.workload.lines import App, Ask, Foreign, Node, NodeDrain, NodeRemove, NodeUndrain, Release, Reload
-from licorne.workload.workload import Workload
+from licorne.workload.workload import Workload, write_workload
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SECOND_NS = 10**9
@@ -55,25 +56,41 @@ def test_another_configuration_decides_otherwise(tmp_path: Path) -> None:
 
 
 class Told:
-    """A resource manager that is told by hand, and recorded."""
+    """A resource manager that is told by hand, and recorded. `placed`: the nodes and UUIDs of asks, in the order of decisions."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, rm_id: str = "rm", *, first_interface: bool = False) -> None:
         self.recorder = Recorder(folder)
         self.evicted = False
+        self.placed: dict[str, tuple[str, str]] = {}
+        self.rm_id = rm_id
         self.api = SchedulerAPI(on_output=self._take)
         self.api.input_log = self.recorder
         config = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
-        self.api.register_resource_manager(
-            v19.RegisterResourceManagerRequest(rm_id="rm", config=config), now_ns=100 * SECOND_NS
-        )
+        request: v19.RegisterResourceManagerRequest | first.RegisterResourceManagerRequest
+        request = v19.RegisterResourceManagerRequest(rm_id=rm_id, config=config)
+        if first_interface:
+            rules = "placementrules: [{name: provided}, {name: fixed, value: root.q}]"  # for asks without an application
+            config = config.replace("name: default,", f"name: default, {rules},")
+            self.api.policy_groups = {"own": (config, {})}
+            request = first.RegisterResourceManagerRequest(rm_id=rm_id, policy_group="own")
+        self.api.register_resource_manager(request, now_ns=100 * SECOND_NS)
         self.config = config
 
     def _take(self, _: str, outputs: list[messages.Output]) -> None:
         self.evicted |= any(isinstance(one, messages.Released) and one.termination is EVICTED for one in outputs)
 
+        self.placed |= {one.key: (one.node_id, one.uuid) for one in outputs if isinstance(one, messages.NewAllocation)}
+
     def tell(self, second: int, *inputs: messages.Input) -> None:
-        self.api.submit("rm", inputs, now_ns=(100 + second) * SECOND_NS)
+        self.api.submit(self.rm_id, inputs, now_ns=(100 + second) * SECOND_NS)
         self.api.schedule(now_ns=(100 + second) * SECOND_NS)
+
+    def send(self, second: int, *inputs: messages.Input) -> None:
+        """Tell the scheduler in requests of its interface, as hosts do."""
+        sender = send_first if self.api.policy_groups else send_v19
+        for method, (request,), _ in sender(self.rm_id, list(inputs)):
+            getattr(self.api, method)(request, now_ns=(100 + second) * SECOND_NS)
+        self.tell(second)
 
 
 def ask(key: str, application_id: str = "a", **more: object) -> messages.Allocation:
@@ -125,6 +142,35 @@ def test_each_kind_of_input_is_a_line_and_what_was_decided_is_not(tmp_path: Path
         (Reload, 17),
         (NodeRemove, 21),
     ]
+
+
+@pytest.mark.parametrize("first_interface", [True, False])
+def test_what_a_host_has_sent_is_decided_once_more(tmp_path: Path, *, first_interface: bool) -> None:
+    """The adapters put the id of the resource manager into attributes of nodes; the simulator has another id."""
+    told = Told(tmp_path, "mycluster", first_interface=first_interface)
+    action = messages.NodeAction
+    others = {"occupied": {"vcore": 1000}} if first_interface else {}  # 1.9 has foreign allocations instead
+    told.send(0, node(action.CREATE, capacity={"vcore": 4000}, attributes={"zone": "a"}, **others))
+    told.send(1, messages.AddApplication(application_id="a", queue="root.q", user="u", groups=("g",)))
+    told.send(2, ask("one", timeout_ms=-1), ask("two"), ask("three"), ask("four", allow_preempt_self=True))
+    if first_interface:
+        told.send(3, ask("alone", "alone", independent=True))
+        told.send(9, messages.Release(application_id="", uuid=told.placed["one"][1], what="allocation"))
+        told.send(10, messages.Release(application_id="a", uuid=told.placed["two"][1], what="allocation"))
+        told.send(12, messages.Release(application_id="", uuid=told.placed["alone"][1], what="allocation"))
+        told.send(13, node(action.UPDATE, occupied={"vcore": 0}))
+    else:
+        told.send(9, release("one"))
+    told.send(20, node(action.UPDATE, capacity={"vcore": 5000}, attributes={"zone": "b"}), ask("five"), ask("six"))
+    told.recorder.close()
+    workload = load_workload(tmp_path)
+    simulate(workload, decisions=tmp_path / "decisions")
+    decided = (tmp_path / "decisions").read_text().splitlines()
+    assert decided == [f"{key}\t{at}" for key, (at, _) in told.placed.items()]
+    assert len(decided) == (7 if first_interface else 6)
+    with (tmp_path / "workload.jsonl").open("wb") as stream:
+        write_workload(workload, stream)
+    assert simulate(tmp_path / "workload.jsonl").placed == len(decided)
 
 
 def test_an_application_is_simulated_whatever_the_name_of_its_user(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ def show(answer: Comparison, old: str, new: str, console: Console | None = None)
     console.print(f"old: {old}, new: {new}", markup=False, soft_wrap=True)
     if answer.same:
         console.print("every decision is the same under both configurations")
+    elif not (answer.old.placed or answer.new.placed):
+        console.print("nothing was placed under either configuration, so nothing can be compared")
     console.print()
     for sheet in (_totals(answer), _queues(answer)):
         sheet.print(console)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from licorne._wording import counted
 from licorne.sim.evictions import Evictions
 from licorne.sim.refusals import RejectedQueue
 from licorne.sim.report import Result
@@ -62,9 +63,9 @@ class Totals(msgspec.Struct, frozen=True):
 class Comparison(msgspec.Struct, frozen=True):
     """Two results of one workload.
 
-    `same`: every decision is the same. `queues`: all with pods, those whose pods wait longest in addition first.
+    `same`: there are decisions, and every one is the same. `queues`: all with pods, those whose pods wait longest in addition first.
     `rejected`: what applications asked for that only the new configuration refuses, and `admitted` what only the old one does.
-    `notes`: those of either result.
+    `notes`: those of either result, and why nodes were refused.
     """
 
     workload: str
@@ -85,14 +86,14 @@ def compare(old: Result, new: Result) -> Comparison:
     queues = [change for change in changes if change.queue != ALL_QUEUES]
     return Comparison(
         workload=new.workload,
-        same=old.digest == new.digest,
+        same=old.digest == new.digest and new.placed > 0,
         old=_totals(old),
         new=_totals(new),
         everything=QueueChange(ALL_QUEUES, before.get(ALL_QUEUES), after.get(ALL_QUEUES)),
         queues=sorted(queues, key=lambda change: -change.longer_s),
         rejected=_only(new.rejected_queues, old.rejected_queues),
         admitted=_only(old.rejected_queues, new.rejected_queues),
-        notes=list(dict.fromkeys([*old.notes, *new.notes])),
+        notes=list(dict.fromkeys([*old.notes, *new.notes, *_refused_nodes(old), *_refused_nodes(new)])),
     )
 
 
@@ -105,6 +106,12 @@ def _totals(result: Result) -> Totals:
         result.preempted,
         result.digest,
     )
+
+
+def _refused_nodes(result: Result) -> Iterable[str]:
+    for row in result.refused:
+        if row.what == "node":
+            yield f"{counted(row.number, 'node')} refused, such as {row.example}: {row.reason}"
 
 
 def _figures(result: Result) -> dict[str, QueueFigures]:

@@ -23,7 +23,7 @@ from licorne.config.limits import USER_NAME
 from licorne.core.base.setting_table import unknown_settings
 from licorne.core.inspection.reported import report
 from licorne.si import messages
-from licorne.si.constants import DEFAULT_PARTITION, TAG_FOREIGN
+from licorne.si.constants import DEFAULT_PARTITION, NODE_PARTITION, TAG_FOREIGN
 from licorne.si.messages import NodeAction, Termination
 from licorne.state.recording import Replay, Run, choose_run
 from licorne.workload import lines
@@ -207,7 +207,7 @@ class _Lines:
             pre_other=one.allow_preempt_other,
             node=one.node_id,
             max=one.max_allocations,
-            timeout_ms=one.timeout_ms,
+            timeout_ms=max(0, one.timeout_ms),
             originator=one.originator,
         )
         if one.key in self._of_application.get(one.application_id, {}):
@@ -218,6 +218,10 @@ class _Lines:
             self.noted["again"] += 1
             self.noted["evicted"] -= 1
         else:
+            if one.independent and not self._of_application.get(one.application_id):
+                # The scheduler makes an application for an ask without one; the workload has to name it.
+                tags = one.tags or None
+                self.lines.append(lines.App(at=self._at, id=one.key, user="nobody", groups=("nogroup",), tags=tags))
             self.lines.append(line)
             self.asks += one.max_allocations
         self.pods[pod] = line
@@ -228,15 +232,17 @@ class _Lines:
                 self._of_uuid[one.uuid] = pod
 
     def _released(self, one: messages.Release) -> None:
-        if not one.application_id:
-            self.lines.append(lines.Release(at=self._at, app="", key=one.key))
+        # The first interface names an allocation by its UUID, and an ask without an application by its key alone.
+        app, key = self._of_uuid.get(one.uuid) or (one.application_id, one.key or one.uuid)
+        if not app and one.what == "both":
+            self.lines.append(lines.Release(at=self._at, app="", key=key))
             return
-        there = self._of_application.get(one.application_id, {})
-        key = self._of_uuid[one.uuid][1] if one.uuid in self._of_uuid else one.key
+        app = app or key
+        there = self._of_application.get(app, {})
         for each in [key] if key else list(there):
             if each in there:
                 del there[each]
-                self._ended((one.application_id, each))
+                self._ended((app, each))
 
     def _ended(self, pod: Pod) -> None:
         """Note the end of a pod: a duration if it ran, or else a release of its ask."""
@@ -276,16 +282,20 @@ class _Lines:
 
     def _node(self, one: messages.NodeUpdate) -> None:
         name, at = one.node_id, self._at
+        # The adapters name the partition by the resource manager's id, and the simulator has another one.
+        attrs = {key: text for key, text in (one.attributes or {}).items() if key != NODE_PARTITION} or None
         match one.action:
             case NodeAction.CREATE | NodeAction.CREATE_DRAIN:
                 drain = one.action == NodeAction.CREATE_DRAIN
-                self.lines.append(
-                    lines.Node(at=at, id=name, res=one.capacity or {}, attrs=one.attributes or None, drain=drain)
-                )
+                self.lines.append(lines.Node(at=at, id=name, res=one.capacity or {}, attrs=attrs, drain=drain))
+                if one.occupied:
+                    self._occupied(one)
                 for each in one.existing:
                     self._asked(each)
             case NodeAction.UPDATE:
-                self.lines.append(lines.NodeUpdate(at=at, id=name, res=one.capacity, attrs=one.attributes))
+                self.lines.append(lines.NodeUpdate(at=at, id=name, res=one.capacity, attrs=attrs))
+                if one.occupied is not None:
+                    self._occupied(one)
             case NodeAction.DRAIN_NODE:
                 self.lines.append(lines.NodeDrain(at=at, id=name))
             case NodeAction.DRAIN_TO_SCHEDULABLE:
@@ -294,6 +304,11 @@ class _Lines:
                 self.lines.append(lines.NodeRemove(at=at, id=name))
             case _:
                 pass  # the scheduler ignores it, too
+
+    def _occupied(self, one: messages.NodeUpdate) -> None:
+        """Take what a node reports as occupied (first interface) for an allocation of another scheduler."""
+        key = f"{one.node_id} occupied"
+        self.lines.append(lines.Foreign(at=self._at, key=key, node=one.node_id, res=one.occupied or {}))
 
 
 def _kind(line: lines.Ask) -> tuple[object, ...]:
