@@ -43,6 +43,31 @@ def test_thousands_more_random_workloads_end_well(new_seed: int) -> None:
     _simulated(new_seed, LONG, _strict)
 
 
+REPORTED = {"t": "ask", "at": 5, "app": "a", "key": "k", "res": {"vcore": 1}, "node": "n"}
+APP = {"t": "app", "at": 5, "id": "a", "queue": "root.q", "user": "u"}
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        [{"t": "release", "at": 5, "app": "a", "key": "k"}],
+        [{"t": "release", "at": 5, "app": "a", "key": ""}],
+        [{"t": "release-app", "at": 5, "app": "a"}, APP],
+    ],
+)
+def test_a_key_that_is_reported_released_and_asked_for_at_once_is_another_pod(ends: list[dict[str, object]]) -> None:
+    config = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
+    workload = [
+        {"t": "meta", "name": "at-once", "version": 2},
+        {"t": "config", "yaml": config},
+        {"t": "node", "at": 0, "id": "n", "res": {"vcore": 4}},
+        *(APP, REPORTED, *ends),
+        {**REPORTED, "node": "", "duration_s": 9},
+    ]
+    result = simulate(workload, observers=[Agreement()])
+    assert (result.recovered, result.placed, result.ended) == (1, 1, 1)
+
+
 def _strict(seed: int) -> Workload:
     return in_strict_order(Writer(seed).workload(), seed)
 
