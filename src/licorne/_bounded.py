@@ -89,4 +89,7 @@ def json_value(data: bytes) -> Any:  # noqa: ANN401  any value of JSON
     # Signs within texts are counted too, so these are upper bounds.
     if data.count(b"{") + data.count(b"[") > CONTAINERS_MAX or data.count(b",") > COMMAS_MAX:
         raise TooLargeError(f"has more than {CONTAINERS_MAX:,} objects and lists, or {COMMAS_MAX:,} values")
-    return msgspec.json.decode(data)
+    try:
+        return msgspec.json.decode(data)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(str(error)) from None

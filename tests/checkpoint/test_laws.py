@@ -6,6 +6,7 @@ managers, both dialects (`machine.driver`). Here are long histories, planted fau
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 import msgspec
@@ -134,6 +135,20 @@ def test_a_truncated_checkpoint_is_refused() -> None:
     for length in range(0, len(data), 97):
         with pytest.raises(CheckpointError):
             SchedulerAPI().restore_checkpoint(data[:length], {"rm": Yes()})
+
+
+def test_a_checkpoint_with_bytes_that_are_no_text_is_refused() -> None:
+    data = busy(20).api.checkpoint()
+    for at in (data.index(b"backoff_until"), data.index(b"root"), data.index(b"Tracker")):
+        with pytest.raises(CheckpointError, match="damaged: 'utf-8'"):
+            SchedulerAPI().restore_checkpoint(data[:at] + b"\xff" + data[at + 1 :], {"rm": Yes()})
+
+
+def test_a_checkpoint_with_any_other_byte_is_restored_or_refused() -> None:
+    data = busy(20).api.checkpoint()
+    for at in range(0, len(data), len(data) // 80):
+        with contextlib.suppress(CheckpointError):
+            SchedulerAPI().restore_checkpoint(data[:at] + b"\xff" + data[at + 1 :], {"rm": Yes()})
 
 
 def test_a_checkpoint_with_other_attributes_is_refused() -> None:

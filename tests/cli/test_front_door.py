@@ -90,6 +90,10 @@ def test_wrong_usage_is_status_2(licorne: Command, arguments: tuple[str, ...]) -
         (("simulate", "{}/good", "--config", "{}/binary"), "is not UTF-8 text"),
         (("simulate", "{}/good", "--decisions", "{}/none/x"), "none/x: No such file or directory"),
         (("convert", str(SCENARIO), "-o", "{}/none/x"), "none/x: No such file or directory"),
+        (("convert", "{}/json"), "json: not JSON: 'utf-8' codec can't decode byte 0xff"),
+        (("convert", "{}/jsons"), "jsons: not JSON: 'utf-8' codec can't decode byte 0xff"),
+        (("why", "--from", "{}/json"), "json: the dump is no JSON: 'utf-8' codec can't decode byte 0xff"),
+        (("replay", "{}/damaged"), "manifest.json: cannot be read: 'utf-8' codec can't decode byte 0xff"),
         (("config", "check", "{}/none"), "none: no such file; give the path of a queue configuration"),
         (("place", "--config", "{}/none", "--user", "u"), "none: no such file"),
     ],
@@ -98,11 +102,15 @@ def test_an_error_names_the_remedy(
     licorne: Command, tmp_path: Path, arguments: tuple[str, ...], complaint: str
 ) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\x00")
+    (tmp_path / "json").write_bytes(b'{"kind": "\xff"}')
+    (tmp_path / "jsons").write_bytes(b'{"kind": "List", "items": []}\n{"kind": "\xff"}')
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "manifest.json").write_bytes(b'{"kind": "\xff"}')
     (tmp_path / "text").write_text("# licorne\n")
     (tmp_path / "good").write_text('{"t":"meta"}\n')
     (tmp_path / "script").write_text('{"t":"meta","version":2}\n')
     outcome = licorne(*(argument.replace("{}", str(tmp_path)) for argument in arguments))
-    unread = any(part in complaint for part in ("no such file", "No such file", "is a folder;", "not UTF-8"))
+    unread = any(part in complaint for part in ("no such file", "No such file", "is a folder;", "not UTF-8", "utf-8"))
     assert outcome.status == (4 if unread else 1)
     assert outcome.err.startswith("licorne: ")
     assert complaint in outcome.err

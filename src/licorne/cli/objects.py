@@ -58,13 +58,18 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
 def _json(path: Path, data: bytes) -> Iterator[Any]:
     try:
         documents = [msgspec.json.decode(data)]
+    except UnicodeDecodeError as error:
+        raise _no_text(path, "JSON", error) from None
     except msgspec.DecodeError as error:
         if "trailing characters" not in str(error):
             byte = re.search(r"\(byte (\d+)\)", str(error))
             line = data.count(b"\n", 0, int(byte.group(1)) if byte else len(data)) + 1
             cut = ". It is cut off; fetch it again" if "truncated" in str(error) else ""
             raise CommandError(f"{path}:{line}: not JSON: {error}{cut}", Status.FILE) from None
-        documents = list(_one_behind_the_other(path, data.decode("utf-8", "replace")))
+        try:
+            documents = list(_one_behind_the_other(path, data.decode()))
+        except UnicodeDecodeError as undecoded:
+            raise _no_text(path, "JSON", undecoded) from None
     yield from documents
 
 
@@ -88,4 +93,8 @@ def _yaml(path: Path, data: bytes) -> Iterator[Any]:
     except ConfigError as error:
         raise CommandError(str(error.problems[0]), Status.FILE) from None
     except UnicodeDecodeError as error:
-        raise CommandError(f"{path}: not YAML: {error}", Status.FILE) from None
+        raise _no_text(path, "YAML", error) from None
+
+
+def _no_text(path: Path, what: str, error: UnicodeDecodeError) -> CommandError:
+    return CommandError(f"{path}: not {what}: {error}", Status.FILE)

@@ -90,7 +90,7 @@ def _read(data: bytes, decoder: msgspec.msgpack.Decoder[_Whole]) -> _Whole:
                 f"{FORMAT}; use licorne {head.licorne} or newer"
             )
         return decoder.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CheckpointError(f"damaged: {error}") from None
 
 

@@ -40,7 +40,7 @@ class Job(NamedTuple):
         """Return the outcome, None if there is none yet; a file that is not one does not count."""
         try:
             return msgspec.json.decode(self.path.read_bytes(), type=Kept).outcome
-        except (FileNotFoundError, msgspec.MsgspecError):
+        except (FileNotFoundError, UnicodeDecodeError, msgspec.MsgspecError):
             return None
 
     def keep(self, outcome: Outcome) -> None:

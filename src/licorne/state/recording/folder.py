@@ -59,7 +59,7 @@ def read_manifest(folder: Path) -> Manifest:
         manifest = msgspec.json.decode(file_bytes(path), type=Manifest)
     except FileNotFoundError:
         raise RecordingError(f"{folder}: no recording, it has no {MANIFEST}; give a folder of --record") from None
-    except (msgspec.DecodeError, RecursionError, OSError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
         raise RecordingError(f"{path}: cannot be read: {error}") from None
     if not re.fullmatch(r"[\w.+-]{1,64}", manifest.licorne):
         raise RecordingError(f"{path}: licorne: {manifest.licorne[:80]!r} is no version")

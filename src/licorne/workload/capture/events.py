@@ -101,7 +101,7 @@ class Events:
             try:
                 data, _ = self._server.read(f"{BATCH}?start={start}", "batch of events", BATCH_MAX_BYTES)
                 found = _batch.decode(without_gzip(data, BATCH_MAX_BYTES))
-            except (DumpError, RecursionError, msgspec.MsgspecError) as error:
+            except (DumpError, RecursionError, UnicodeDecodeError, msgspec.MsgspecError) as error:
                 raise SourceError(f"{BATCH}: {error}") from None
             self._met(found.instance_uuid)
             if found.event_records is None:
