@@ -49,6 +49,12 @@ def workload_of(text: str, more: str = "") -> Workload:
     return gpu_workload(table_of(text), mapping_of(more))
 
 
+def test_a_table_that_is_no_utf_8_is_refused() -> None:
+    latin = (HEAD + FIRST + SECOND.replace("bob", "m\xfcller")).encode("latin-1")
+    with pytest.raises(WorkloadError, match=r"^jobs.csv:3: is not UTF-8 text \(byte 5 of the line\); convert it"):
+        parse_gpu_csv(latin.splitlines(keepends=True), mapping_of(), file="jobs.csv")
+
+
 def test_a_table_becomes_gangs_in_the_queues_of_its_virtual_clusters() -> None:
     workload = workload_of(HEAD + FIRST + SECOND, "cluster: {nodes: 2, gpus: 4}\n")
     nodes = [line for line in workload.lines if isinstance(line, Node)]

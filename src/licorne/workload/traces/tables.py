@@ -84,7 +84,11 @@ def _rows(stream: Iterable[bytes], file: str, notes: list[str]) -> Iterator[tupl
         for line, raw in enumerate(stream, 1):
             if len(raw) > LINE_MAX:
                 raise WorkloadError(f"{file}:{line}: a line of more than {LINE_MAX:,} bytes; is this a CSV file?")
-            yield raw.decode("utf-8-sig" if line == 1 else "utf-8", "replace")
+            try:
+                yield raw.decode("utf-8-sig" if line == 1 else "utf-8")
+            except UnicodeDecodeError as error:  # with signs replaced, two users might become one
+                what = f"is not UTF-8 text (byte {error.start} of the line); convert it, such as with iconv"
+                raise WorkloadError(f"{file}:{line}: {what}") from None
 
     begins = 1
     try:
