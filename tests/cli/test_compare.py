@@ -46,6 +46,24 @@ def test_a_workload_and_its_recording_compare_alike(licorne: Command, tmp_path: 
     assert (vision["queue"], vision["old"]["evicted"], vision["new"]["evicted"]) == ("root.vision", 16, 0)
 
 
+def test_the_runs_that_are_left_out_are_named_and_can_be_chosen(licorne: Command, tmp_path: Path) -> None:
+    other = HOLIDAY.parent / "lowered-quota" / "workload.jsonl"
+    for source in (WORKLOAD, other):
+        assert licorne("simulate", source, "--record", tmp_path / "recording").status == Status.DONE
+    last, first = (
+        compared(licorne, "own", NO_PREEMPTION, tmp_path / "recording", *chosen) for chosen in ((), ("--run", "1"))
+    )
+    assert any("this is run 2 of the recording, from 1970" in note for note in last["notes"])
+    assert any("other runs are left out: 2 from 1970-01-01T00:00:00.000Z; --run" in note for note in first["notes"])
+    assert first["old"]["preempted"] == 16 != last["old"]["preempted"]
+    made = tmp_path / "first.jsonl"
+    assert "note: this is run 1" in licorne("convert", tmp_path / "recording", "--run", "1", "-o", made).err
+    simulated = [licorne("simulate", *source, "--json").out for source in ((tmp_path / "recording", "--run", "1"), (made,))]
+    assert {json.loads(out)["digest"] for out in simulated} == {first["old"]["digest"]}
+    assert "has no run 3; there are: 1, 2" in licorne("simulate", tmp_path / "recording", "--run", "3").err
+    assert licorne("simulate", WORKLOAD, "--run", "1").status == Status.USAGE
+
+
 def test_what_only_one_configuration_refuses_is_told(licorne: Command, tmp_path: Path) -> None:
     smaller = tmp_path / "queues.yaml"
     smaller.write_text(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from licorne.cli.common import UsageError, pairs, print_json
 from licorne.cli.configurations import read_configuration
-from licorne.cli.parameters import Flag, MaxAsks, Output, Pairs
+from licorne.cli.parameters import Flag, MaxAsks, Output, Pairs, RunNumber
 from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.reports import check_report, write_reports
@@ -32,6 +32,7 @@ def compare(
     source: Path,
     /,
     *,
+    run: RunNumber = None,
     setting: Pairs = (),
     max_asks: MaxAsks = ASKS_MAX,
     output: Output = None,
@@ -47,6 +48,8 @@ def compare(
         The configuration that is compared with it, likewise.
     source
         A workload, a scenario or the folder of a recording, as for `licorne simulate`.
+    run
+        Recording: number of the run, as `licorne replay --runs` lists them; without it, the last one.
     setting
         A setting of the scheduler in both runs, like reservation.delay=5s; may be given several times.
     max_asks
@@ -62,7 +65,7 @@ def compare(
         check_report(output)
     settings = pairs("--setting", setting)
     texts = [None if path == OWN else read_configuration(path, simulated=True)[0].text for path in (old, new)]
-    workload = read_source(source, max_asks)
+    workload = read_source(source, max_asks, run)
     elsewhere = without_reloads(workload) if is_recording(source) else workload
     collectors = [Collector(), Collector()] if output is not None else []
     results = [

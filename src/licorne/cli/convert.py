@@ -18,7 +18,7 @@ from licorne._wording import counted
 from licorne.cli.capturing import capture_workload
 from licorne.cli.common import CommandError, UsageError, say
 from licorne.cli.objects import objects_workload
-from licorne.cli.parameters import DURATION, Flag, Load, MaxAsks, Output, Seed, Texts
+from licorne.cli.parameters import DURATION, Flag, Load, MaxAsks, Output, RunNumber, Seed, Texts
 from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.statuses import Status
@@ -50,6 +50,7 @@ def convert(
     as_: Annotated[Arrivals | None, Parameter(name="--as")] = None,
     load: Load = None,
     seed: Seed = None,
+    run: RunNumber = None,
     columns: str | None = None,
     jobs: JobsAs | None = None,
     order: JobOrder | None = None,
@@ -88,6 +89,8 @@ def convert(
         once is reached with the trace several times in a row.
     seed
         Scenario: seed of the random numbers, in place of what it says.
+    run
+        Recording: number of the run, as `licorne replay --runs` lists them; without it, the last one.
     columns
         Table: which of its columns means what: philly, helios, or a YAML file with such a mapping.
     jobs
@@ -114,7 +117,7 @@ def convert(
         Write digests in place of names of users and groups.
     """
     given: dict[str, Any] = {
-        "as_": as_, "load": load, "seed": seed, "columns": columns, "jobs": jobs, "order": order, "backfill": backfill,
+        "as_": as_, "load": load, "seed": seed, "run": run, "columns": columns, "jobs": jobs, "order": order, "backfill": backfill,
         "scheduler_name": scheduler_name, "for_": for_, "every": every, "token_file": token_file, "tls_ca": tls_ca,
         "max_asks": max_asks,
     }  # fmt: skip
@@ -168,10 +171,15 @@ def _says_scenario(path: Path) -> bool:
 
 
 def _workload(
-    paths: list[Path], *, load: float | None = None, seed: int | None = None, max_asks: int = ASKS_MAX
+    paths: list[Path],
+    *,
+    load: float | None = None,
+    seed: int | None = None,
+    run: int | None = None,
+    max_asks: int = ASKS_MAX,
 ) -> Workload:
     with progress_bar("reading") as progress:
-        return load_workload(paths[0], load=load, seed=seed, asks_max=max_asks, progress=progress)
+        return load_workload(paths[0], load=load, seed=seed, run=run, asks_max=max_asks, progress=progress)
 
 
 def _openb(paths: list[Path], *, as_: Arrivals = "load", load: float | None = None) -> Workload:

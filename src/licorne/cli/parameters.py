@@ -44,6 +44,8 @@ Output = Annotated[Path | None, OUTPUT]
 """The one file or folder that a command writes; a command that writes several has an option for each."""
 Pairs = Annotated[tuple[KeyValue, ...], SEVERAL]
 Texts = Annotated[tuple[str, ...], SEVERAL]
+RunNumber = Annotated[int | None, Parameter(validator=validators.Number(gte=1))]
+"""Number of a run of a recording."""
 Seed = Annotated[int | None, Parameter(validator=validators.Number(gte=0, lt=2**63))]
 Load = Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=1000))]
 Jobs = Annotated[int | None, Parameter(validator=validators.Number(gte=1))]

@@ -17,7 +17,7 @@ from licorne._files import opened
 from licorne._version import __version__
 from licorne.cli.common import CommandError, UsageError, pairs, print_json
 from licorne.cli.configurations import read_configuration
-from licorne.cli.parameters import DURATION, Flag, MaxAsks, Pairs, Texts
+from licorne.cli.parameters import DURATION, Flag, MaxAsks, Pairs, RunNumber, Texts
 from licorne.cli.progress import progress_bar
 from licorne.cli.refusals import refusals
 from licorne.cli.reports import check_report, write_reports
@@ -29,7 +29,7 @@ from licorne.sim.policies.interface import PolicyError
 from licorne.sim.policies.loading import Loaded, load_policies
 from licorne.sim.policies.watch import LIMIT_MAX_S, POLICY_TIMEOUT_S
 from licorne.sim.report import Result
-from licorne.sim.runner import simulate as run
+from licorne.sim.runner import simulate as simulated
 from licorne.sim.series import Series, SeriesRow
 from licorne.sim.swf_log import SwfOutcome, swf_file
 from licorne.sim.verification import Run, first_difference, repeat
@@ -40,7 +40,7 @@ from licorne.workload.reading import load_workload
 from licorne.workload.row_files import RowFileError, check_row_file, row_file
 from licorne.workload.traces.recorded import without_reloads
 from licorne.workload.traces.swf import is_swf
-from licorne.workload.workload import ASKS_MAX, Workload, WorkloadError
+from licorne.workload.workload import ASKS_MAX, OptionError, Workload, WorkloadError
 
 INTERVAL_S = 60
 EMPTY_POINTS_MAX = 1_000_000
@@ -58,6 +58,7 @@ def simulate(
     /,
     *,
     config: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
+    run: RunNumber = None,
     decisions: Path | None = None,
     pods: Path | None = None,
     series: Path | None = None,
@@ -88,6 +89,8 @@ def simulate(
         of a recording (--record of serve, kube or simulate). `licorne convert` makes a workload of other sources.
     config
         Queue configuration instead of the workload's own, or a ConfigMap that holds one; -: standard input.
+    run
+        Recording: number of the run, as `licorne replay --runs` lists them; without it, the last one.
     decisions
         Write a line for each allocation, ask<TAB>node, in the order of decision.
     pods
@@ -144,7 +147,7 @@ def simulate(
     loaded = _load_policies(policy, policy_timeout, record)
     settings = pairs("--setting", setting)
     text = None if config is None else read_configuration(config, simulated=True)[0].text
-    workload = read_source(source, max_asks)
+    workload = read_source(source, max_asks, run)
     workload = without_reloads(workload) if config is not None and is_recording(source) else workload
     _check_beginning(workload, every or INTERVAL_S, series)
     _adapt(workload, source, grace, resubmit, device_policy)
@@ -157,7 +160,7 @@ def simulate(
         writing as observers,
         _recorder(record, anonymous=anonymous) as recorder,
     ):
-        result = run(
+        result = simulated(
             workload,
             config=text,
             settings=settings,
@@ -308,11 +311,13 @@ def _file_observers(
         yield observers
 
 
-def read_source(path: Path, max_asks: int) -> Workload:
-    """Read what is to be simulated. Raises CommandError."""
+def read_source(path: Path, max_asks: int, run: int | None = None) -> Workload:
+    """Read what is to be simulated, of a recording the run with this number or the last one. Raises CommandError."""
     try:
         with progress_bar("reading") as progress:
-            return load_workload(path, asks_max=max_asks, progress=progress)
+            return load_workload(path, run=run, asks_max=max_asks, progress=progress)
+    except OptionError as error:
+        raise UsageError(f"{path}: {error}") from None
     except WorkloadError as error:
         hint = (
             f"\n{path} may be a state dump, which is one moment and no workload: ask with licorne why --from {path}; of what "

@@ -40,18 +40,22 @@ def load_workload(
     *,
     load: float | None = None,
     seed: int | None = None,
+    run: int | None = None,
     asks_max: int = ASKS_MAX,
     progress: Progress | None = None,
 ) -> Workload:
     """Read a workload file (`-`: standard input), a scenario (.yaml), the folder of a recording, or lines.
 
-    `seed` and `load` are for scenarios: in place of what the scenario says. A workload with more than `asks_max` asks is
+    `seed` and `load` are for scenarios: in place of what the scenario says. `run` is the number of the run of a recording;
+    without it, the last one is read, and a note names the others. A workload with more than `asks_max` asks is
     refused. A `Workload` is returned as it is.
 
     Raises:
-        WorkloadError: it is not usable; the text names file, line and field. OptionError: a seed or load is not for it.
+        WorkloadError: it is not usable; the text names file, line and field. OptionError: a seed, load or run is not for it.
         OSError: a file cannot be read.
     """
+    if run is not None and not (isinstance(source, Path | str) and is_recording(Path(source))):
+        raise OptionError("a run is for a recording, and this is none")
     if isinstance(source, Path | str) and is_scenario(Path(source)):
         source = Scenario.read(source)
     if isinstance(source, Scenario):
@@ -64,7 +68,7 @@ def load_workload(
         return parse_workload(map(msgspec.json.encode, source), progress=progress, asks_max=asks_max)
     path = Path(source)
     if is_recording(path):
-        return _recorded(path, asks_max, progress)
+        return _recorded(path, run, asks_max, progress)
     what = "a batch log" if is_swf(path) else "a table" if path.name.lower().endswith(TABLES) else ""
     if what := "a folder without a recording" if path.is_dir() else what:
         out = f"{path.resolve().name.partition('.')[0]}.jsonl"
@@ -72,8 +76,8 @@ def load_workload(
     return read_workload(path, progress=progress, asks_max=asks_max)
 
 
-def _recorded(folder: Path, asks_max: int, progress: Progress | None) -> Workload:
+def _recorded(folder: Path, run: int | None, asks_max: int, progress: Progress | None) -> Workload:
     try:
-        return recorded_workload(folder, asks_max=asks_max, progress=progress)
+        return recorded_workload(folder, run=run, asks_max=asks_max, progress=progress)
     except RecordingError as error:
         raise WorkloadError(str(error)) from None

@@ -25,11 +25,14 @@ from licorne.core.inspection.reported import report
 from licorne.si import messages
 from licorne.si.constants import DEFAULT_PARTITION, NODE_PARTITION, TAG_FOREIGN
 from licorne.si.messages import NodeAction, Termination
-from licorne.state.recording import Replay, Run, choose_run
+from licorne.state.recording import Replay, Run, choose_run, list_runs
+from licorne.state.recording.moments import written
 from licorne.workload import lines
 from licorne.workload.measure import NANOSECONDS
 from licorne.workload.workload import ASKS_MAX, Mode, Progress, Workload, WorkloadError
 
+RUNS_NAMED: Final = 5
+"""How many other runs a note names."""
 GRACE_S: Final = 1.0
 """How long an evicted pod takes to end, where none was evicted."""
 NOTES: Final = {
@@ -49,14 +52,17 @@ Pod = tuple[str, str]
 """Application and key of an ask."""
 
 
-def recorded_workload(folder: Path, *, asks_max: int = ASKS_MAX, progress: Progress | None = None) -> Workload:
-    """Return the last run of a recording as a workload.
+def recorded_workload(
+    folder: Path, *, run: int | None = None, asks_max: int = ASKS_MAX, progress: Progress | None = None
+) -> Workload:
+    """Return the run of a recording with a number, or else the last one, as a workload.
 
     Raises:
         RecordingError: the folder is no recording that can be used, or the run cannot be repeated.
         WorkloadError: the recording has no ask, or more than `asks_max`.
     """
-    made = _Lines(choose_run(folder))
+    chosen = choose_run(folder, run)
+    made = _Lines(chosen)
     replay = made.replay
     size = replay.bytes_all
     outcome = replay.run(step=lambda: progress(replay.bytes_read, size) if progress is not None else None)
@@ -64,7 +70,8 @@ def recorded_workload(folder: Path, *, asks_max: int = ASKS_MAX, progress: Progr
         raise WorkloadError(f"{folder}: the recording has no ask, so there is nothing to simulate")
     if made.asks > asks_max:
         raise WorkloadError(f"{folder}: {made.asks:,} asks are more than {asks_max:,}; --max-asks allows more")
-    notes = [f"{NOTES[why]} ({count:,})" for why, count in made.noted.items() if count]
+    notes = _other_runs(folder, chosen)
+    notes += [f"{NOTES[why]} ({count:,})" for why, count in made.noted.items() if count]
     if outcome.remark:
         notes.append(outcome.remark)
     return Workload(
@@ -77,6 +84,16 @@ def recorded_workload(folder: Path, *, asks_max: int = ASKS_MAX, progress: Progr
         grace_s=median(made.graces_s) if made.graces_s else GRACE_S,
         resubmit=made.noted["again"] > 0,
     )
+
+
+def _other_runs(folder: Path, chosen: Run) -> list[str]:
+    """Return a note that names the runs that the workload does not have, the latest last; none if it has all."""
+    runs = [each for each in list_runs(folder) if each.begins_ns is not None]
+    named = [f"{each.number} from {written(each.begins_ns or 0)}" for each in runs if each.number != chosen.number]
+    more = f"{len(named) - RUNS_NAMED:,} more, " if len(named) > RUNS_NAMED else ""
+    listed = more + ", ".join(named[-RUNS_NAMED:])
+    this = f"this is run {chosen.number} of the recording, from {written(chosen.begins_ns or 0)}"
+    return [f"{this}; other runs are left out: {listed}; --run takes another one"] if named else []
 
 
 def without_reloads(workload: Workload) -> Workload:
