@@ -84,7 +84,10 @@ def read_openb(path: Path, *, how: str = "load", load: float = LOAD) -> Workload
         capacity = _total(node.res for node in nodes)
         recorded, resource = peak_share(pods, arrivals_ns, capacity)
         if recorded > load:
-            raise WorkloadError(f"load {load:g} is out of reach: the recorded times have {recorded:.4g}, of {resource}")
+            out = "a higher one can be reached with --load, and --as recorded takes these times"
+            raise WorkloadError(
+                f"load {load:g} is out of reach: the recorded times have {recorded:.4g}, of {resource}; {out}"
+            )
         pods, note = repeat(pods, capacity, load)
         notes += [note] if note else []
         arrivals_ns, note = squeeze(pods, capacity, load)
