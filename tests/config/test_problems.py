@@ -90,6 +90,12 @@ partitions:
     ]
 
 
+def test_a_path_in_place_of_the_text_is_told_from_other_texts() -> None:
+    advice = "give the text of the configuration, not the path of its file"
+    for text, said in (("/tmp/A.yaml", True), ("queues.yml", True), ("hello", False), ("partitions: a.yaml", False)):
+        assert (advice in str(check(text).faults[0])) == said, text
+
+
 def test_a_long_value_is_cut_and_the_number_of_faults_is_bounded() -> None:
     fault = check(f"partitions: [{{queues: [{{name: {'a' * 500}}}]}}]").faults[0]
     assert len(fault.value) < 100

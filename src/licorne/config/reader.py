@@ -173,7 +173,9 @@ class ConfigReader:
         if node.kind == "mapping":
             self._first_keys(node, path)  # notes duplicate keys, which come before the wrong type
         found = {"mapping": "a mapping", "sequence": "a list"}.get(node.kind) or f"'{node.spot(path).text[:40]}'"
-        self.notes.fault("yaml-type", node.spot(path), f"{expected} is expected here, not {found}")
+        is_path = not path and node.kind == "scalar" and node.spot(path).text.endswith((".yaml", ".yml"))
+        advice = "; give the text of the configuration, not the path of its file" if is_path else ""
+        self.notes.fault("yaml-type", node.spot(path), f"{expected} is expected here, not {found}{advice}")
 
     # -- keys -------------------------------------------------------------------------------------------
 
