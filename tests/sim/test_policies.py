@@ -98,6 +98,18 @@ class ByName(Policy):
         return -int(node.id.removeprefix("n"))
 
 
+def test_the_page_says_which_attributes_are_iterators() -> None:
+    page = (Path(__file__).parents[2] / "docs/use/policies-of-your-own.md").read_text(encoding="utf-8")
+    (sentence,) = re.findall(r"^.* are iterators", page, re.MULTILINE)
+    found = [
+        f"{kind.__name__.lower()}.{name}"
+        for kind in (Node, Queue, Application, Pod)
+        for name, made in vars(kind).items()
+        if isinstance(made, property) and str(made.fget.__annotations__["return"]).startswith("Iterator")
+    ]
+    assert re.findall(r"`([^`]*)`", sentence) == found
+
+
 def test_a_node_order_chooses_the_node() -> None:
     result = simulate(workload(node("n1"), node("n2"), node("n3"), pods("x", "root.a", 5)), policies=[ByName])
     assert placed(result) == {"x-0": "n3", "x-1": "n3", "x-2": "n3", "x-3": "n3", "x-4": "n2"}

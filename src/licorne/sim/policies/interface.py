@@ -56,9 +56,9 @@ class Policy:
     def choose_node(self, pod: Pod, nodes: Iterable[Node]) -> Node | str | None:
         """Return which of the nodes on which a pod fits it takes, or its id, instead of giving keys to all of them.
 
-        `nodes` come in the scheduler's order, and are looked up as they are iterated over. None: the pod waits, and is asked
-        about again at the next moment at which something happens. With such a policy the scheduler reserves no nodes for pods
-        that wait, unless the setting `reservation.enabled` says so.
+        `nodes` come in the scheduler's order, and are looked up as they are iterated over, which is possible once. None: the
+        pod waits, and is asked about again at the next moment at which something happens. With such a policy the scheduler
+        reserves no nodes for pods that wait, unless the setting `reservation.enabled` says so.
         """
         raise NotImplementedError
 
