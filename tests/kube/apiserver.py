@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from licorne.kube.api import ApiError, ExpiredError, Kind, Page, Requests, UnansweredError, WatchEvent
+from licorne.kube.api import ApiError, Client, ExpiredError, Kind, Page, Requests, UnansweredError, WatchEvent
 from licorne.kube.objects import KubernetesObject, Lease, Pod, PodGroup, ResourceClaim
 from licorne.kube.objects.groups import GroupCondition, PodGroupStatus
 from licorne.kube.objects.pods import Condition
@@ -189,7 +189,7 @@ class Server:
             pass
 
 
-class FakeClient:
+class FakeClient(Client):
     """A client of the played server."""
 
     def __init__(self, server: Server) -> None:

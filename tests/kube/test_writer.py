@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from common.virtual import run
-from licorne.kube.api import ApiError, UnansweredError
+from licorne.kube.api import ApiError, Client, UnansweredError
 from licorne.kube.manager.commands import CreatePod, Evict, PostEvent, SetCondition, SetGroupCondition
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.writing import Writer
@@ -22,7 +22,7 @@ FAILURE = PostEvent("Pod", "ns", "p", "u", "PodBindFailure", "PodBindFailure", "
 OTHER = PostEvent("Pod", "ns", "p", "u", "PodBindFailure", "PodBindFailure", "the pod is gone", warning=True)
 
 
-class Events:
+class Events(Client):
     """The events of an API server; each call with an outcome of `outcomes`, if there is one left, ends with that."""
 
     def __init__(self, outcomes: list[Exception | None] | None = None) -> None:

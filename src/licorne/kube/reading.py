@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from licorne.host.log import Log, named
-from licorne.kube.api import Kind
+from licorne.kube.api import Client, Kind
 from licorne.kube.api.kinds import (
     DISRUPTION_BUDGETS,
     NAMED_BY_PODS,
@@ -33,7 +33,7 @@ from licorne.kube.manager import Manager
 from licorne.kube.objects import KubernetesObject
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods.spreading import Spreading, read_constraints
-from licorne.kube.reflector import Handler, Reflector, Source
+from licorne.kube.reflector import Handler, Reflector
 from licorne.kube.settings import RunSettings
 
 T = TypeVar("T", bound=KubernetesObject)
@@ -63,7 +63,7 @@ class Reading:
 
     def __init__(
         self,
-        source: Source,
+        source: Client,
         manager: Manager,
         settings: RunSettings,
         *,

@@ -13,7 +13,7 @@ import contextlib
 import random
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -34,27 +34,26 @@ from licorne.host.web.backend import Backend
 from licorne.host.web.monitor import Monitor
 from licorne.host.web.server import Web, WebServer
 from licorne.host.web.settings import WebSettings
-from licorne.kube.api import Requests
+from licorne.kube.api import Client, Requests
 from licorne.kube.api.kinds import (
     PODS,
     config_map_kind,
 )
-from licorne.kube.binding import Binder, BindingClient
+from licorne.kube.binding import Binder
 from licorne.kube.configmaps import Configuration, ConfigurationError, check_queues
 from licorne.kube.configuring import ConfigMaps, build_info
 from licorne.kube.health import Health
-from licorne.kube.lease import HeldLease, LeaseClient, LeaseLostError
+from licorne.kube.lease import HeldLease, LeaseLostError
 from licorne.kube.manager import Manager, Outbox
 from licorne.kube.manager.commands import AskAgain, Bind, GiveUpClaims
 from licorne.kube.objects import Pod
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.reading import Reading
-from licorne.kube.reflector import Source
 from licorne.kube.results import Results
 from licorne.kube.settings import TABLE, RunSettings
 from licorne.kube.shadow import Difference, Shadow
 from licorne.kube.unseen import UnseenPlaceholders
-from licorne.kube.writing import Writer, WritingClient
+from licorne.kube.writing import Writer
 from licorne.si.messages import Output
 from licorne.state.recording.noting import Both
 
@@ -70,16 +69,12 @@ REVIEW_S: Final = 1.0
 """How often pods that wait are looked at, to tell why they do."""
 
 
-class _Writes(WritingClient, LeaseClient, Protocol):
-    """What a client of the API server offers for all writes except bindings."""
-
-
 class Clients(msgspec.Struct, frozen=True):
     """Connections to the API server, apart, so that none of these uses can delay another, and what counts their calls."""
 
-    reading: Source
-    binding: BindingClient
-    writing: _Writes
+    reading: Client
+    binding: Client
+    writing: Client
     requests: Requests = msgspec.field(default_factory=Requests)
 
 
@@ -163,7 +158,7 @@ class Runner:
         self._server: WebServer | None = None
         self.monitor: Monitor | None = None
 
-    def _make_binder(self, client: BindingClient) -> Binder:
+    def _make_binder(self, client: Client) -> Binder:
         return Binder(
             client,
             self.manager.lifecycle.bound,
@@ -176,7 +171,7 @@ class Runner:
             rng=self._rng,
         )
 
-    def _make_writer(self, client: WritingClient) -> Writer:
+    def _make_writer(self, client: Client) -> Writer:
         return Writer(
             client,
             self._unseen.not_created,

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .binder import Binder, BindingClient
+from .binder import Binder
 
-__all__ = ["Binder", "BindingClient"]
+__all__ = ["Binder"]

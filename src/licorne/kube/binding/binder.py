@@ -19,14 +19,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
-from licorne.kube.api import ApiError, UnansweredError
-from licorne.kube.api.kinds import PODS, Kind
+from licorne.kube.api import ApiError, Client, UnansweredError
+from licorne.kube.api.kinds import PODS
 from licorne.kube.backoff import Backoff
 from licorne.kube.failing import FailingNamespaces
 from licorne.kube.manager.commands import Bind
-from licorne.kube.objects import Pod
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.results import Results
 
@@ -56,17 +55,6 @@ class LaterError(Exception):
         self.past = past
         self.wait_s = wait_s
         self.fails = fails
-
-
-class BindingClient(Protocol):
-    """What the binder needs of a client."""
-
-    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
-        """Bind a pod to a node."""
-
-    async def get(self, kind: Kind[Pod], namespace: str, name: str) -> Pod:
-        """Return a pod."""
-        ...
 
 
 class _Past:
@@ -110,7 +98,7 @@ class Binder:
 
     def __init__(
         self,
-        client: BindingClient,
+        client: Client,
         bound: Callable[[str], None],
         not_bound: Callable[[str, str], None],
         outdated: Callable[[str], None],

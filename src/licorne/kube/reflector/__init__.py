@@ -6,14 +6,11 @@
     await reflector.synced.wait()
     print(len(reflector.store))
 
-`reflector`: the reflector; `source`: what it needs of a client.
-
 It needs `licorne.kube.api` and `licorne.kube.objects` alone. docs/understand/reflector.md says what it promises.
 """
 
 from __future__ import annotations
 
 from .reflector import Handler, Reflector
-from .source import Source
 
-__all__ = ["Handler", "Reflector", "Source"]
+__all__ = ["Handler", "Reflector"]

@@ -15,11 +15,9 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from licorne.kube.api import ApiError, ExpiredError, Fault, Kind, UnansweredError, WatchEvent
+from licorne.kube.api import ApiError, Client, ExpiredError, Fault, Kind, UnansweredError, WatchEvent
 from licorne.kube.backoff import Backoff
 from licorne.kube.objects import KubernetesObject
-
-from .source import Source
 
 T = TypeVar("T", bound=KubernetesObject)
 T_contra = TypeVar("T_contra", bound=KubernetesObject, contravariant=True)
@@ -77,7 +75,7 @@ class Reflector(Generic[T]):
 
     def __init__(
         self,
-        source: Source,
+        source: Client,
         kind: Kind[T],
         handler: Handler[T],
         *,

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .writer import Writer, WritingClient
+from .writer import Writer
 
-__all__ = ["Writer", "WritingClient"]
+__all__ = ["Writer"]

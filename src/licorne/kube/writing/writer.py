@@ -22,9 +22,9 @@ import random
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from licorne.kube.api import ApiError, UnansweredError
+from licorne.kube.api import ApiError, Client, UnansweredError
 from licorne.kube.api.kinds import POD_GROUPS, PODS
 from licorne.kube.backoff import Backoff
 from licorne.kube.failing import FailingNamespaces
@@ -64,32 +64,6 @@ NOTE_MAX: Final = 1024
 COMPONENT: Final = "licorne"
 NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 404, 409, 429, 500
 EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/{}/events"
-
-
-class WritingClient(Protocol):
-    """What the writer needs of a client."""
-
-    async def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
-        """Delete a pod."""
-
-    async def patch_pod_status(
-        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
-    ) -> None:
-        """Change fields of a pod's status, if it has the version, where one is given."""
-
-    async def patch_group_status(
-        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str
-    ) -> None:
-        """Change fields of a pod group's status, if it has the version."""
-
-    async def create(self, path: str, body: dict[str, Any]) -> None:
-        """Create an object."""
-
-    async def patch(self, path: str, body: dict[str, Any]) -> bytes:
-        """Change fields of an object, and return it as it is then."""
-
-    async def delete(self, path: str, uid: str) -> None:
-        """Delete an object, if it has the UID."""
 
 
 class _Series:
@@ -158,7 +132,7 @@ class Writer:
 
     def __init__(
         self,
-        client: WritingClient,
+        client: Client,
         not_created: Callable[[str, str, str], None],
         *,
         created: Callable[[str, str], None] = lambda *_: None,
