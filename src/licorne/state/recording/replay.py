@@ -370,7 +370,7 @@ class Replay:
 
     def _note_request(self, rm_id: str, data: bytes) -> None:
         self._said[rm_id] = data
-        self._requests[rm_id] = adapt_v19.inputs_from_allocation_bytes(data)[1]
+        self._requests[rm_id] = adapt_v19.ALLOCATIONS.at_once(data)[1]
 
     def _submit_part(self, rm_id: str, at: int, count: int) -> None:
         whole = self._requests[rm_id]
