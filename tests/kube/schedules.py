@@ -47,7 +47,7 @@ from licorne.kube.pauses import PAUSE_S
 from licorne.kube.pods.resources import read_resources
 from licorne.kube.pods.work import is_over
 from licorne.kube.runner import Clients, Runner, RunSettings
-from licorne.kube.writing.writer import TRIES_TO_REPORT
+from licorne.kube.writer import TRIES_TO_REPORT
 from licorne.state.recording import Recorder
 from recording.recorded import assert_replays
 

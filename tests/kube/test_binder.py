@@ -16,8 +16,7 @@ import pytest
 import seeds
 from common.virtual import run
 from licorne.kube.api import ApiError, Client, Kind, UnansweredError
-from licorne.kube.binding import Binder
-from licorne.kube.binding.binder import AT_ONCE, ATTEMPTS, BACKOFF, LOOK_UPS
+from licorne.kube.binder import AT_ONCE, ATTEMPTS, BACKOFF, LOOK_UPS, Binder
 from licorne.kube.manager.commands import Bind
 from licorne.kube.objects import Pod
 from licorne.kube.pauses import PAUSE_S, PauseGuard

@@ -17,7 +17,7 @@ from common.virtual import VirtualLoop, run
 from kube import faults, schedules
 from kube.apiserver import FakeClient, Server, Trouble
 from licorne.kube.api import ApiError, Kind, WatchEvent
-from licorne.kube.binding.binder import AT_ONCE
+from licorne.kube.binder import AT_ONCE
 from rings import first_in_gate
 
 MORE, PARTS = 2000, 10

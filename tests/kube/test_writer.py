@@ -15,8 +15,7 @@ from common.virtual import run
 from licorne.kube.api import ApiError, Client, UnansweredError
 from licorne.kube.manager.commands import CreatePod, Evict, PostEvent, SetCondition, SetGroupCondition
 from licorne.kube.pauses import PauseGuard
-from licorne.kube.writing import Writer
-from licorne.kube.writing.writer import AT_ONCE, REFUSED_S, REPORTS_MAX, TRIES_TO_REPORT
+from licorne.kube.writer import AT_ONCE, REFUSED_S, REPORTS_MAX, TRIES_TO_REPORT, Writer
 
 FAILURE = PostEvent("Pod", "ns", "p", "u", "PodBindFailure", "PodBindFailure", "no bindings today", warning=True)
 OTHER = PostEvent("Pod", "ns", "p", "u", "PodBindFailure", "PodBindFailure", "the pod is gone", warning=True)

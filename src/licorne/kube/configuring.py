@@ -17,7 +17,7 @@ from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import PostEvent
 from licorne.kube.objects import ConfigMap
 from licorne.kube.settings import RunSettings, misread, set_levels, wait_for_restart
-from licorne.kube.writing import Writer
+from licorne.kube.writer import Writer
 from licorne.si import v19
 
 

@@ -39,7 +39,7 @@ from licorne.kube.api.kinds import (
     PODS,
     config_map_kind,
 )
-from licorne.kube.binding import Binder
+from licorne.kube.binder import Binder
 from licorne.kube.configmaps import Configuration, ConfigurationError, check_queues
 from licorne.kube.configuring import ConfigMaps, build_info
 from licorne.kube.health import Health
@@ -53,7 +53,7 @@ from licorne.kube.results import Results
 from licorne.kube.settings import TABLE, RunSettings
 from licorne.kube.shadow import Difference, Shadow
 from licorne.kube.unseen import UnseenPlaceholders
-from licorne.kube.writing import Writer
+from licorne.kube.writer import Writer
 from licorne.si.messages import Output
 from licorne.state.recording.noting import Both
 

@@ -1,9 +1,15 @@
-"""The reflector: list once, then watch, and begin again where the watch ended.
+"""A copy of a collection of Kubernetes objects, which follows every change: list once, then watch, and begin again where that ended.
 
-It keeps one copy of each object and calls a handler for each change, in the order of the versions of each object, none
-twice. When a list must be read anew, because the server no longer has the changes since the last one, the handler gets
-the difference, so it cannot tell. A list that is read as a stream comes without order, so it is handed over as a whole
-when it is complete.
+    client = Client(Access.load())
+    reflector = Reflector(client, NODES, handler)
+    task = asyncio.create_task(reflector.run())
+    await reflector.synced.wait()
+    print(len(reflector.store))
+
+The handler is told of each change, in the order of the versions of each object, none twice. When a list must be read anew,
+because the server no longer has the changes since the last one, the handler gets the difference, so it cannot tell. A list
+that is read as a stream comes without order, so it is handed over as a whole when it is complete.
+docs/understand/reflector.md says what it promises.
 """
 
 from __future__ import annotations
@@ -404,3 +410,6 @@ def _key(one: KubernetesObject) -> tuple[str, str]:
 def _number(version: str) -> int:
     """Return a version as a number; since Kubernetes 1.35 those of one kind can be compared."""
     return int(version) if version.isascii() and version.isdigit() else 0
+
+
+__all__ = ["Handler", "Reflector"]
