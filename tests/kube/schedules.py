@@ -46,7 +46,8 @@ from licorne.kube.objects.nodes import Taint
 from licorne.kube.pauses import PAUSE_S
 from licorne.kube.pods.resources import read_resources
 from licorne.kube.pods.work import is_over
-from licorne.kube.runner import Clients, Runner, RunSettings
+from licorne.kube.runner import Clients, Runner
+from licorne.kube.settings import RunSettings
 from licorne.kube.writer import TRIES_TO_REPORT
 from licorne.state.recording import Recorder
 from recording.recorded import assert_replays

@@ -24,7 +24,7 @@ from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Node, Pod
 from licorne.kube.objects.pods import Condition, Volume
 from licorne.kube.pods.work import PodContext, read_pod, unix_seconds
-from licorne.kube.runner import RunSettings
+from licorne.kube.settings import RunSettings
 from licorne.si import v19
 from licorne.si.messages import Termination
 

@@ -14,7 +14,8 @@ from kube.apiserver import FakeClient
 from kube.test_settings import served
 from licorne.host.log import make_log
 from licorne.kube.api import ApiError
-from licorne.kube.runner import Clients, Runner, RunSettings
+from licorne.kube.runner import Clients, Runner
+from licorne.kube.settings import RunSettings
 
 if TYPE_CHECKING:
     import httpx

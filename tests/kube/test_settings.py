@@ -27,8 +27,8 @@ from licorne.host.web.server import Web
 from licorne.kube.api import ApiError, Kind, Page, WatchEvent
 from licorne.kube.configmaps import ConfigurationError, read_configuration
 from licorne.kube.objects import ConfigMap, ObjectMeta, PlainWorkload, PodDisruptionBudget
-from licorne.kube.runner import Clients, Runner, RunSettings
-from licorne.kube.settings import SETTINGS, misread, shown, wait_for_restart
+from licorne.kube.runner import Clients, Runner
+from licorne.kube.settings import SETTINGS, RunSettings, misread, shown, wait_for_restart
 
 OTHER_QUEUES = schedules.QUEUES + "          - {name: other}\n"
 LATER_QUEUES = schedules.QUEUES + "          - {name: later}\n"

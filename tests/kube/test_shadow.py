@@ -14,7 +14,8 @@ from kube import ends, schedules
 from kube.apiserver import FakeClient
 from licorne.kube.manager.commands import Bind
 from licorne.kube.objects import PriorityClass
-from licorne.kube.runner import Runner, RunSettings
+from licorne.kube.runner import Runner
+from licorne.kube.settings import RunSettings
 from licorne.kube.shadow import DIFFERENCES_MAX, Shadow
 from seeds import some_seeds
 

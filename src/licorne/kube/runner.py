@@ -423,6 +423,3 @@ class Runner:
             waiting.review(self._rounds)
             if self.manager.lifecycle.groups.review() or len(waiting):
                 self._carry_out()
-
-
-__all__ = ["Clients", "RunSettings", "Runner", "build_info"]

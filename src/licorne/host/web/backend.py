@@ -156,6 +156,3 @@ class Backend:
         """Return what the resource manager reports about itself; where several do, by their ids."""
         found = self.api.diagnostics()
         return next(iter(found.values())) if len(found) == 1 else found
-
-
-__all__ = ["Backend", "BuildInfo", "Clock", "full_name"]

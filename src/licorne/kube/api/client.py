@@ -411,6 +411,3 @@ def _fault(kind: Kind[Any], raw: bytes | msgspec.Raw, error: Exception) -> Fault
         meta = _Identity()
     name = " " + f"{meta.namespace}/{meta.name}".lstrip("/") if meta.name else ""
     return Fault(f"{kind.name}{name} cannot be read: {error}", meta.namespace, meta.name, meta.uid)
-
-
-__all__ = ["ApiError", "Client", "Fault", "Page", "UnansweredError", "WatchEvent"]
