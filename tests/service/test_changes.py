@@ -6,21 +6,25 @@ import asyncio
 import io
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import msgspec
 
 from common.waiting import WAIT_S, eventually
 from licorne.grpc.service import Service, Web, make_log
-from licorne.grpc.service.configuration import Changes, Given, building, load_all
+from licorne.grpc.service.configuration import Changes, Given, building, changes, load_all
+from licorne.grpc.service.configuration.loaded import load_again
 from licorne.grpc.service.configuration.queues import Groups
 from licorne.host.log import Levels
 from service.peers import Peer
 from service.processes import serving
+
+if TYPE_CHECKING:
+    import pytest
 
 QUEUES = """\
 partitions:
@@ -298,7 +302,7 @@ def test_a_bad_setting_keeps_all_of_the_old_ones(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_half_a_file_is_not_taken(tmp_path: Path) -> None:
+def test_half_a_file_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a file still changes from look to look it is not read."""
     file = tmp_path / "queues.yaml"
     file.write_text(QUEUES % "a")
@@ -306,13 +310,12 @@ def test_half_a_file_is_not_taken(tmp_path: Path) -> None:
 
     async def story() -> None:
         async with running(options={"licorne.config": str(file)}) as made:
-            load: Callable[..., Any] = made.changes._load
 
             def watch(old: Any, read: Any) -> Any:
                 taken.append(file.read_text())
-                return load(old, read)
+                return load_again(old, read)
 
-            made.changes._load = watch
+            monkeypatch.setattr(changes, "load_again", watch)
             marks = made.changes._marks
             looks = 0
 
