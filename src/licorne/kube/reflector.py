@@ -263,7 +263,7 @@ class Reflector(Generic[T]):
             for fault in page.faults:
                 self._keep(fresh, fault)
             for one in page.items:
-                fresh[_key(one)] = one
+                fresh[one.key] = one
             following = page.next
             if not following:
                 break
@@ -328,9 +328,9 @@ class Reflector(Generic[T]):
             if event.type == "DELETED":
                 fresh.pop((event.fault.namespace, event.fault.name), None)
         elif event.object is not None and event.type == "DELETED":
-            fresh.pop(_key(event.object), None)
+            fresh.pop(event.object.key, None)
         elif event.object is not None:
-            fresh[_key(event.object)] = event.object
+            fresh[event.object.key] = event.object
 
     def _keep(self, fresh: dict[tuple[str, str], T], fault: Fault) -> None:
         """Put the known state of an object into a list that is being read, because its present state cannot be read.
@@ -341,7 +341,7 @@ class Reflector(Generic[T]):
         self._warn(fault.text)
         known = self.store.get((fault.namespace, fault.name))
         if known is not None and known.metadata.uid == fault.uid:
-            fresh[_key(known)] = known
+            fresh[known.key] = known
 
     def _publish(self, fresh: dict[tuple[str, str], T], version: str) -> None:
         """Take a complete list: the handler is told the difference to what was known."""
@@ -369,7 +369,7 @@ class Reflector(Generic[T]):
             return
         if event.object is not None:
             if event.type == "DELETED":
-                self._drop(_key(event.object), event.object.metadata.uid)
+                self._drop(event.object.key, event.object.metadata.uid)
             else:
                 self._put(event.object)
         self._advance(event.version)
@@ -377,7 +377,7 @@ class Reflector(Generic[T]):
     # -- the store ----------------------------------------------------------------------------------------------
 
     def _put(self, new: T) -> None:
-        key = _key(new)
+        key = new.key
         old = self.store.get(key)
         if old is None:
             self.store[key] = new
@@ -401,10 +401,6 @@ class Reflector(Generic[T]):
         if number > self.version:
             self.version = number
             self._moved.set()
-
-
-def _key(one: KubernetesObject) -> tuple[str, str]:
-    return one.metadata.namespace, one.metadata.name
 
 
 def _number(version: str) -> int:
