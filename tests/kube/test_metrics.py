@@ -95,7 +95,7 @@ class Denied(FakeClient):
             raise ApiError(403, "Forbidden", "pods/binding is forbidden")
         await super().bind(namespace, name, uid, node)
 
-    async def patch_pod_status(self, *_: object) -> None:
+    async def patch_status(self, *_: object) -> None:
         """Be refused."""
         raise ApiError(403, "Forbidden", "pods/status is forbidden")
 

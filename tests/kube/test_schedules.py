@@ -180,7 +180,7 @@ def test_nothing_is_bound_after_a_pause_while_the_cluster_may_not_be_read() -> N
 
 def test_bindings_go_on_while_no_other_write_is_answered() -> None:
     class Hangs(FakeClient):
-        async def patch_pod_status(self, *_: Any) -> None:
+        async def patch_status(self, *_: Any) -> None:
             await asyncio.Event().wait()
 
         async def create(self, path: str, body: dict[str, Any]) -> None:

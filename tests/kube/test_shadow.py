@@ -62,7 +62,7 @@ def test_beside_another_scheduler_nothing_is_written_and_its_decisions_are_adopt
         world = schedules.World(seed)
         shadow_client = FakeClient(world.server)
         written: list[str] = []
-        for name in ("bind", "create", "delete_pod", "patch_pod_status"):
+        for name in ("bind", "create", "delete_pod", "patch_status"):
             setattr(shadow_client, name, lambda *_, name=name, **__: written.append(name))
         runner, task = schedules.start(world, shadow_client, OTHERS)
         await asyncio.sleep(1.0)

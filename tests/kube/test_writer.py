@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from common.virtual import run
-from licorne.kube.api import ApiError, Client, UnansweredError
+from licorne.kube.api import ApiError, Client, Kind, UnansweredError
 from licorne.kube.manager.commands import CreatePod, Evict, PostEvent, SetCondition, SetGroupCondition
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.writer import AT_ONCE, REFUSED_S, REPORTS_MAX, TRIES_TO_REPORT, Writer
@@ -51,8 +51,7 @@ class Events(Client):
 
     async def delete_pod(self, *_: Any) -> None: ...
     async def delete(self, *_: Any) -> None: ...
-    async def patch_pod_status(self, *_: Any) -> None: ...
-    async def patch_group_status(self, *_: Any) -> None: ...
+    async def patch_status(self, *_: Any) -> None: ...
 
 
 def played(client: Events, *moments: tuple[float, PostEvent], forgets_s: float | None = None) -> Events:
@@ -235,13 +234,8 @@ class Tenants(Events):
     async def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
         await self._take("delete", namespace, name)
 
-    async def patch_pod_status(
-        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
-    ) -> None:
-        await self._take("patch", namespace, name)
-
-    async def patch_group_status(
-        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str
+    async def patch_status(
+        self, kind: Kind[Any], namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
     ) -> None:
         await self._take("patch", namespace, name)
         self.told = status
@@ -350,7 +344,9 @@ def test_an_older_condition_is_not_written_after_a_newer_one() -> None:
     texts: list[str] = []
 
     class Busy(Tenants):
-        async def patch_pod_status(self, namespace: str, name: str, uid: str, status: Any, version: str = "") -> None:
+        async def patch_status(
+            self, kind: Kind[Any], namespace: str, name: str, uid: str, status: Any, *_: str
+        ) -> None:
             texts.append(status["conditions"][0]["message"])
             if len(texts) == 1:
                 raise ApiError(429, "TooManyRequests", "busy", 20.0)

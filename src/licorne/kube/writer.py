@@ -269,7 +269,7 @@ class Writer:
             self._created(command.application_id, command.body["metadata"]["name"])
         elif isinstance(command, Fail):
             status = {"phase": "Failed", "reason": command.reason, "message": _sendable(command.message)}
-            await client.patch_pod_status(command.namespace, command.name, command.uid, status)
+            await client.patch_status(PODS, command.namespace, command.name, command.uid, status)
         elif isinstance(command, WriteClaim):
             if command.method == "POST":
                 await client.create(command.path, command.body)
@@ -288,7 +288,8 @@ class Writer:
             waiting: dict[str, Any] = {"conditions": [condition]}
             if command.nominated is not None:
                 waiting["nominatedNodeName"] = command.nominated or None
-            await client.patch_pod_status(command.namespace, command.name, command.uid, waiting, command.version)
+            names = (command.namespace, command.name, command.uid)
+            await client.patch_status(PODS, *names, waiting, command.version)
         elif isinstance(command, SetGroupCondition):
             await self._tell_group(command)
         else:
@@ -300,7 +301,7 @@ class Writer:
         if command.since:
             condition["lastTransitionTime"] = command.since
         names = (command.namespace, command.name, command.uid)
-        await self._client.patch_group_status(*names, {"conditions": [condition]}, command.version)
+        await self._client.patch_status(POD_GROUPS, *names, {"conditions": [condition]}, command.version)
 
     async def _tell_victim(self, job: _Job, command: Evict) -> None:
         """Set the condition `DisruptionTarget` of a pod that is to be evicted.
@@ -310,9 +311,8 @@ class Writer:
         """
         condition = self._condition("DisruptionTarget", "True", command.reason, command.message)
         try:
-            await self._client.patch_pod_status(
-                command.namespace, command.name, command.uid, {"conditions": [condition]}
-            )
+            names = (command.namespace, command.name, command.uid)
+            await self._client.patch_status(PODS, *names, {"conditions": [condition]})
         except (ApiError, UnansweredError) as error:
             job.unreported += 1
             gone = isinstance(error, ApiError) and self._says_gone(command, error)
