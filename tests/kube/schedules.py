@@ -780,7 +780,7 @@ def start(
         world.server.lease = None
     loop = asyncio.get_running_loop()
     runner = Runner(
-        Clients(client, client, client, client.requests),
+        Clients(client, client, client),
         settings or RunSettings(),
         recorder=recorder,
         log=no_log(),

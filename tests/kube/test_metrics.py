@@ -104,7 +104,7 @@ def test_writes_that_fail_are_seen_in_log_metrics_and_health() -> None:
     async def play() -> None:
         written, world = io.StringIO(), Cluster("500m", "500m")
         client, loop = Denied(world.server), asyncio.get_running_loop()
-        clients = Clients(client, client, client, client.requests)
+        clients = Clients(client, client, client)
         log = make_log(written, form="json")
         clock = lambda: int(loop.time() * 1e9)  # noqa: E731
         runner = Runner(clients, RunSettings(), log=log, clock=clock, wall=world.now_s)

@@ -179,13 +179,19 @@ def test_a_placeholder_that_is_not_wanted_any_more_is_not_created() -> None:
 
 
 def test_a_placeholder_whose_name_is_taken_is_told() -> None:
-    taken: list[tuple[str, str]] = []
+    told: list[tuple[str, str, bool]] = []
 
     async def play() -> None:
         loop = asyncio.get_running_loop()
         guard = PauseGuard(lambda: int(loop.time() * 1e9), loop.time)
         found = Events([ApiError(409, "AlreadyExists", "there is one already")])
-        writer = Writer(found, lambda *_: None, taken=lambda *what: taken.append(what), guard=guard, clock=loop.time)
+        writer = Writer(
+            found,
+            lambda *_: None,
+            exists=lambda *what, taken: told.append((*what, taken)),
+            guard=guard,
+            clock=loop.time,
+        )
         tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(writer.run())]
         writer.write(CreatePod("ns", "app", "g", "owner", {"metadata": {"name": "tg-app-g-1"}}))
         await asyncio.sleep(10.0)
@@ -194,7 +200,7 @@ def test_a_placeholder_whose_name_is_taken_is_told() -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     run(play())
-    assert taken == [("app", "tg-app-g-1")]
+    assert told == [("app", "tg-app-g-1", True)]
 
 
 BROKEN = ApiError(500, "InternalError", "failed calling webhook")

@@ -179,7 +179,7 @@ async def _run(
     ):
         await access.headers()  # what cannot say who we are ends at once
         runner = Runner(
-            Clients(reading, binding, writing, requests),
+            Clients(reading, binding, writing),
             settings,
             web=web,
             security=security,

@@ -34,7 +34,7 @@ from licorne.host.web.backend import Backend
 from licorne.host.web.monitor import Monitor
 from licorne.host.web.server import Web, WebServer
 from licorne.host.web.settings import WebSettings
-from licorne.kube.api import Client, Requests
+from licorne.kube.api import Client
 from licorne.kube.api.kinds import (
     PODS,
     config_map_kind,
@@ -70,12 +70,11 @@ REVIEW_S: Final = 1.0
 
 
 class Clients(msgspec.Struct, frozen=True):
-    """Connections to the API server, apart, so that none of these uses can delay another, and what counts their calls."""
+    """Connections to the API server, apart, so that none of these uses can delay another; they count their calls together."""
 
     reading: Client
     binding: Client
     writing: Client
-    requests: Requests = msgspec.field(default_factory=Requests)
 
 
 class Runner:
@@ -120,7 +119,7 @@ class Runner:
         )
         self.follower = follower
         self.api.input_log = Both.of(recorder, follower)
-        self._requests = clients.requests
+        self._requests = clients.reading.requests
         kubernetes = named(log, "kubernetes")
         self.results = Results(kubernetes.error, self._clock)
         self.lease: HeldLease | None = None
@@ -147,7 +146,7 @@ class Runner:
         self.reading = Reading(clients.reading, manager, settings, log=log, rng=rng, changed=self.changed)
         self.reading.objects(PODS, self._pod_seen, self._pod_gone)
         self.reading.watch_all()
-        self.health = Health(self.reading, self.results, clients.requests, self.lease, self.shadow)
+        self.health = Health(self.reading, self.results, self._requests, self.lease, self.shadow)
         writer, retune = None if settings.dry_run else self.writer, None if web is None else self._retune
         self.config_maps = ConfigMaps(manager, settings, levels or Levels(), log, writer, retune)
         for name in CONFIG_MAP_NAMES:
@@ -175,8 +174,7 @@ class Runner:
         return Writer(
             client,
             self._unseen.not_created,
-            created=self._unseen.created,
-            taken=self._unseen.taken,
+            exists=self._unseen.exists,
             is_wanted=self.manager.lifecycle.gangs.is_wanted,
             is_gone=self.manager.records.is_gone,
             not_told=self.manager.lifecycle.not_told,

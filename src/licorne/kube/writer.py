@@ -116,8 +116,8 @@ class Writer:
     Parameters:
         client: sends the calls.
         not_created: told application, name and reason when a placeholder is refused for good.
-        created: told the application and the name when a placeholder has been created.
-        taken: told the application and the name when a pod of a placeholder's name is there already.
+        exists: told the application and the name when a placeholder has been created, or, with `taken`, when a pod of this name
+            is there already.
         is_wanted: returns whether a placeholder is still to be created; asked before each request.
         is_gone: returns whether the API server has said that the pod of this UID is gone.
         not_told: told the UID of a pod or a pod group whose condition was not written.
@@ -135,8 +135,7 @@ class Writer:
         client: Client,
         not_created: Callable[[str, str, str], None],
         *,
-        created: Callable[[str, str], None] = lambda *_: None,
-        taken: Callable[[str, str], None] = lambda *_: None,
+        exists: Callable[..., None] = lambda *_, **__: None,
         is_wanted: Callable[[CreatePod], bool] = lambda _: True,
         is_gone: Callable[[str], bool] = lambda _: False,
         not_told: Callable[[str], None] = lambda _: None,
@@ -150,8 +149,7 @@ class Writer:
     ) -> None:
         self._client = client
         self._not_created = not_created
-        self._created = created
-        self._taken = taken
+        self._exists = exists
         self._is_wanted = is_wanted
         self._is_gone = is_gone
         self._not_told = not_told
@@ -266,7 +264,7 @@ class Writer:
         client, command = self._client, job.command
         if isinstance(command, CreatePod):
             await client.create(PODS.path(command.namespace), command.body)
-            self._created(command.application_id, command.body["metadata"]["name"])
+            self._exists(command.application_id, command.body["metadata"]["name"], taken=False)
         elif isinstance(command, Fail):
             status = {"phase": "Failed", "reason": command.reason, "message": _sendable(command.message)}
             await client.patch_status(PODS, command.namespace, command.name, command.uid, status)
@@ -367,7 +365,7 @@ class Writer:
         command = job.command
         if isinstance(command, CreatePod):
             if error.status == CONFLICT:  # it is there already: an answer was lost, or one has ended before
-                self._taken(command.application_id, command.body["metadata"]["name"])
+                self._exists(command.application_id, command.body["metadata"]["name"], taken=True)
             else:
                 self._not_created(command.application_id, command.body["metadata"]["name"], str(error))
         elif isinstance(command, WriteClaim):
