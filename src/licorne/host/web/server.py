@@ -55,21 +55,6 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
     old_queue_names: bool = TABLE.field("licorne.old-queue-metrics")
     page: str = TABLE.field("licorne.page")
 
-    def check(self, security: Security) -> None:
-        """Refuse addresses that would be open to strangers.
-
-        Raises:
-            SecurityError: an address beyond loopback lacks TLS, or neither tokens nor client certificates are required.
-        """
-        exposed = security.exposed(self.addresses, tokens=self.access.wanted)
-        if not exposed or security.insecure:
-            return
-        if not security.certificate:
-            raise SecurityError(f"{exposed[0]} is beyond loopback: give TLS a certificate and a key, or say insecure")
-        raise SecurityError(
-            f"{exposed[0]} is beyond loopback: ask for tokens (rest-token-file) or certificates of clients, or say insecure"
-        )
-
 
 class WebServer:
     """A REST server, from `start` to `stop`.
@@ -87,7 +72,8 @@ class WebServer:
         guesses: Guesses,
         memory: Memory,
     ) -> None:
-        web.check(security)
+        what = "tokens (rest-token-file) or certificates of clients"
+        security.refuse_exposed(web.addresses, what, tokens=web.access.wanted)
         exposed = security.exposed(web.addresses, tokens=web.access.wanted)
         self._app = make_app(
             monitor,
