@@ -764,7 +764,7 @@ def test_a_gang_that_reserves_goes_on_when_gangs_are_turned_off() -> None:
     manager.lifecycle.pod_seen(member("first"))
     bodies = [one.body for one in created(step(manager))]
     settings = msgspec.structs.replace(manager.lifecycle.context.settings, gangs=False)
-    manager.lifecycle.context = msgspec.structs.replace(manager.lifecycle.context, settings=settings)
+    manager.lifecycle.context.settings = settings
     for number, body in enumerate(bodies):
         manager.lifecycle.pod_seen(as_pod(f"{number}", body, 10 + number))
     manager.lifecycle.gangs.look_again("app")

@@ -137,8 +137,7 @@ class ConfigMaps:
         """Set what the manager, gangs, events and log levels read of a configuration; the scheduler and REST are told elsewhere."""
         self.in_force, settings = configuration, configuration.settings
         lifecycle = self._manager.lifecycle
-        work = configuration.work_settings(self._settings.scheduler_names)
-        lifecycle.context = msgspec.structs.replace(lifecycle.context, settings=work)
+        lifecycle.context.settings = configuration.work_settings(self._settings.scheduler_names)
         lifecycle.gangs.settings = settings
         lifecycle.attempts.timeout_s = settings.volume_bind_timeout_ns / 1e9
         lifecycle.scheduled_events = settings.scheduled_events

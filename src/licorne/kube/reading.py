@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-import msgspec
-
 from licorne.host.log import Log, named
 from licorne.kube.api import Client, Kind
 from licorne.kube.api.kinds import (
@@ -98,8 +96,7 @@ class Reading:
             self.objects(kind, manager.named_seen, manager.named_gone)
         if not self._settings.spread:
             return
-        spreading = Spreading(read_constraints(self._settings.spread))
-        manager.lifecycle.context = msgspec.structs.replace(manager.lifecycle.context, spreading=spreading)
+        manager.lifecycle.context.spreading = Spreading(read_constraints(self._settings.spread))
         for kind in WORKLOADS:
             seen, gone = (functools.partial(act, kind.name) for act in (manager.workload_seen, manager.workload_gone))
             self.objects(kind, seen, gone)

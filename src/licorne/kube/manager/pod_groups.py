@@ -40,7 +40,6 @@ class PodGroups:
     """The native pod groups of a cluster.
 
     Parameters:
-        context: returns what pods mean besides themselves.
         flush: tells the scheduler what it was not told yet.
         read_anew: reads a pod again whose group is another than before.
     """
@@ -49,7 +48,7 @@ class PodGroups:
         self,
         records: Records,
         outbox: Outbox,
-        context: Callable[[], PodContext],
+        context: PodContext,
         flush: Callable[[], None],
         read_anew: Callable[[PodRecord], None],
     ) -> None:
@@ -99,7 +98,7 @@ class PodGroups:
             return
         if group is not None and application.is_known:
             self._flush()
-            tags = group_tags(group, gangs=self._context().settings.gangs)
+            tags = group_tags(group, gangs=self._context.settings.gangs)
             self._outbox.send(ChangeApplication(application_id=application.id, tags=tags))
             self._outbox.changed()
         # The one that says what the application is comes first, since each may have the scheduler told of it.
