@@ -262,7 +262,7 @@ def test_settings_that_take_effect_at_once(tmp_path: Path) -> None:
             assert (made.service.settings.managers, made.service.sessions.settings.rm_timeout_s) == (1, 5.0)
             assert made.service.settings.message_bytes == 4 << 20
             assert made.levels.of("core.rmproxy") == 40
-            assert (web._app.limits.streams, monitor.ring.made - monitor.ring.lowest) == (3, 2)
+            assert (web._app.handlers.limits.streams, monitor.ring.made - monitor.ring.lowest) == (3, 2)
             await peer.application("quiet")
             assert monitor.ring.made == events
             async with httpx.AsyncClient(base_url=f"http://{web.addresses[0]}", timeout=WAIT_S) as client:

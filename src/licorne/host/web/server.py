@@ -171,7 +171,7 @@ class WebServer:
     def retune(self, texts: Mapping[str, str], request_s: float, body_bytes: int) -> None:
         """Apply changed settings at run time; `texts`: those of the scheduler, other keys mean nothing."""
         limits = SCHEDULER.fill(self._web.limits, texts)
-        self._app.limits = msgspec.structs.replace(limits, request_s=request_s, body_bytes=body_bytes)
+        self._app.handlers.limits = msgspec.structs.replace(limits, request_s=request_s, body_bytes=body_bytes)
         settings = SCHEDULER.fill(WebSettings(), texts)
         self._monitor.retune(settings)
         if not settings.tracks_events:
@@ -188,7 +188,7 @@ class WebServer:
         for task in self._tasks:
             task.cancel()
         self._monitor.ring.end_all(SHUTTING_DOWN)
-        self._app.end()
+        self._app.handlers.ending.set()
         for server in self._listening:
             server.close()
         for one in [one for one in self.connections.open if one.reading]:
