@@ -191,6 +191,12 @@ def test_weak_references_are_declared(tmp_path: Path) -> None:
     assert "    cdef object __weakref__\n" in derived({"hot": path}, tmp_path, "hot.pxd")
 
 
+def test_a_dataclass_may_give_its_attributes_defaults(tmp_path: Path) -> None:
+    path = tmp_path / "hot.py"
+    path.write_text("@cython.cclass\n@dataclass(kw_only=True)\nclass Hot:\n    x: cython.int = 3\n", encoding="utf-8")
+    assert "    cdef public int x\n" in derived({"hot": path}, tmp_path, "hot.pxd")
+
+
 def test_what_is_up_to_date_is_not_written_again(modules: dict[str, Path], tmp_path: Path) -> None:
     assert len(pxd.generate(tmp_path / "made", modules, [tmp_path])) == len(
         ["base.py", "base.pxd", "leaf.py", "leaf.pxd", "__init__.py"]

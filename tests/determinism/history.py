@@ -10,6 +10,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from random import Random
 from typing import get_args
 
@@ -28,6 +29,7 @@ from licorne.si.messages import (
     NodeUpdate,
     Output,
     Release,
+    Released,
     RemoveApplication,
 )
 
@@ -90,9 +92,8 @@ class History:
         for output in outputs:
             self.said += 1
             self.allocations += type(output) is NewAllocation
-            self.sha.update(
-                type(output).__name__.encode() + msgspec.json.encode(output, enc_hook=lambda message: message.fields())
-            )
+            fields = asdict(output) if isinstance(output, NewAllocation | Released) else output
+            self.sha.update(type(output).__name__.encode() + msgspec.json.encode(fields))
 
     def step(self) -> None:
         """Something happens."""
