@@ -10,7 +10,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from random import Random
 from typing import get_args
 
@@ -29,7 +28,6 @@ from licorne.si.messages import (
     NodeUpdate,
     Output,
     Release,
-    Released,
     RemoveApplication,
 )
 
@@ -92,8 +90,7 @@ class History:
         for output in outputs:
             self.said += 1
             self.allocations += type(output) is NewAllocation
-            fields = asdict(output) if isinstance(output, NewAllocation | Released) else output
-            self.sha.update(type(output).__name__.encode() + msgspec.json.encode(fields))
+            self.sha.update(type(output).__name__.encode() + msgspec.json.encode(output))
 
     def step(self) -> None:
         """Something happens."""

@@ -19,7 +19,6 @@ import msgspec
 from common.virtual import run
 from kube import ends, kinds, schedules
 from kube.apiserver import FakeClient, calm
-from licorne.kube.api import Kind
 from licorne.kube.runner import Runner
 
 LATE_S = 0.01
@@ -132,7 +131,7 @@ class MortalClient(FakeClient):
         await self._sent(super().delete_pod(namespace, name, uid, grace_s))
 
     async def patch_status(
-        self, kind: Kind[Any], namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
+        self, kind: Any, namespace: str, name: str, uid: str, status: Any, version: str = ""
     ) -> None:
         """Change the status of an object, if the process is alive."""
         await self._sent(super().patch_status(kind, namespace, name, uid, status, version))

@@ -9,10 +9,11 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import msgspec
+import pytest
 
 from common.waiting import WAIT_S, eventually
 from licorne.grpc.service import Service, Web, make_log
@@ -22,9 +23,6 @@ from licorne.grpc.service.configuration.queues import Groups
 from licorne.host.log import Levels
 from service.peers import Peer
 from service.processes import serving
-
-if TYPE_CHECKING:
-    import pytest
 
 QUEUES = """\
 partitions:
@@ -302,20 +300,18 @@ def test_a_bad_setting_keeps_all_of_the_old_ones(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_half_a_file_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_a_file_is_not_taken(tmp_path: Path) -> None:
     """While a file still changes from look to look it is not read."""
     file = tmp_path / "queues.yaml"
     file.write_text(QUEUES % "a")
     taken: list[str] = []
 
+    def watch(old: Any, read: Any) -> Any:
+        taken.append(file.read_text())
+        return load_again(old, read)
+
     async def story() -> None:
         async with running(options={"licorne.config": str(file)}) as made:
-
-            def watch(old: Any, read: Any) -> Any:
-                taken.append(file.read_text())
-                return load_again(old, read)
-
-            monkeypatch.setattr(changes, "load_again", watch)
             marks = made.changes._marks
             looks = 0
 
@@ -331,7 +327,9 @@ def test_half_a_file_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             await made.until(APPLIED)
             assert taken == [QUEUES % "b"]
 
-    asyncio.run(story())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changes, "load_again", watch)
+        asyncio.run(story())
 
 
 def test_a_signal_reads_again_at_once(tmp_path: Path) -> None:
