@@ -29,7 +29,6 @@ import machine.faults
 import parking.faults
 import preemption.contests
 import preemption.faults
-import quotachange.faults
 import reference.faults
 import report.faults
 import sim.device_worlds
@@ -68,7 +67,6 @@ SUITES = (
     Suite(
         "preemption.faults", "preemption/test_claims_law.py::test_a_planted_fault_is_caught", preemption.faults.FAULTS
     ),
-    Suite("quotachange.faults", "quotachange/test_laws.py::test_planted_faults_are_caught", quotachange.faults.FAULTS),
     Suite("gangs.faults", "gangs/test_laws.py::test_planted_faults_are_caught", gangs.faults.FAULTS),
     Suite(
         "gangs_atomic.faults", "gangs_atomic/test_laws.py::test_a_planted_fault_is_caught", gangs_atomic.faults.FAULTS

@@ -182,6 +182,13 @@ def _distances(queue: Any) -> dict[int, int]:
     return {d: abs((most[d] if d < len(most) else 0) - amount) for d, amount in least if amount >= 0}
 
 
+def _one_victim_more(sound: Any) -> Any:
+    def choose(candidates: Any, *more: Any) -> Any:
+        return [*(found := sound(candidates, *more)), *[a for a in candidates if a not in found][:1]]
+
+    return choose
+
+
 def _any_placeholder_will_do(_sound: Any) -> Any:
     def _place_for(self: Any, group: Any, ask: Any, own_node: bool) -> Any:
         for place in group.held[group.start :] if group.has_placeholder() else ():
@@ -238,6 +245,10 @@ FAULTS: dict[str, Fault] = {
     ),
     "a lowered quota breaks guarantees": Fault(quota_cut, "_spare", lambda _: lambda _queue: {}),
     "lacking amounts count as above": Fault(quota_cut, "_surplus", lambda _: _distances),
+    "a lowered quota takes one victim too many": Fault(quota_cut, "choose", _one_victim_more),
+    "a lowered quota takes victims that do not fit": Fault(
+        leaf_victims.VictimGroup, "max_count", lambda _: lambda self, _rest: len(self.members)
+    ),
     "forced usage starts no clock": Fault(QuotaChanges, "usage_forced", _nothing),
     "any placeholder will do": Fault(Replacement, "_place_for", _any_placeholder_will_do),
     "a quota splits a gang": Fault(AtomicGang, "members", _as_many_as_the_quota_holds),
