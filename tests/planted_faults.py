@@ -108,7 +108,6 @@ OF_TESTS = (
     "rest/test_access_law.py::test_a_planted_fault_is_caught",
     "rest/test_health.py::test_a_planted_fault_is_found",
     "service/test_faults.py::test_the_comparison_finds_planted_differences",
-    "sim/test_devices.py::test_a_planted_fault_is_caught",
     "sim/test_fragmentation.py::test_a_planted_fault_is_caught",
     "sim/test_jobs.py::test_a_planted_fault_is_caught",
     "sim/test_policies.py::test_a_planted_fault_is_caught",
