@@ -22,7 +22,6 @@ from rich.console import Console
 from rich.progress import track
 
 import checkpoint.faults
-import gangs.faults
 import gangs_atomic.faults
 import kube.faults
 import machine.faults
@@ -67,7 +66,6 @@ SUITES = (
     Suite(
         "preemption.faults", "preemption/test_claims_law.py::test_a_planted_fault_is_caught", preemption.faults.FAULTS
     ),
-    Suite("gangs.faults", "gangs/test_laws.py::test_planted_faults_are_caught", gangs.faults.FAULTS),
     Suite(
         "gangs_atomic.faults", "gangs_atomic/test_laws.py::test_a_planted_fault_is_caught", gangs_atomic.faults.FAULTS
     ),

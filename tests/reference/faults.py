@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from licorne.core.constants import UNLIMITED
+from licorne.core.gangs import timeout
 from licorne.core.gangs.atomic import AtomicGang
+from licorne.core.gangs.placeholders import Gangs
 from licorne.core.gangs.plans import short_of
 from licorne.core.gangs.replacement import Replacement
 from licorne.core.inputs import node_changes
@@ -250,6 +252,10 @@ FAULTS: dict[str, Fault] = {
         leaf_victims.VictimGroup, "max_count", lambda _: lambda self, _rest: len(self.members)
     ),
     "forced usage starts no clock": Fault(QuotaChanges, "usage_forced", _nothing),
+    "no timeout runs for placeholders": Fault(Gangs, "_start_clock", _nothing),
+    "pending placeholders outlive their timeout": Fault(timeout, "_drop_pending", _nothing),
+    "a replacement in flight is forgotten": Fault(Replacement, "_unlink", _nothing),
+    "a release of a replacement in flight is ignored": Fault(Replacement, "withdraw", _nothing),
     "any placeholder will do": Fault(Replacement, "_place_for", _any_placeholder_will_do),
     "a quota splits a gang": Fault(AtomicGang, "members", _as_many_as_the_quota_holds),
     "victims' queues lose their guarantee": Fault(QueueBudget, "recompute", _no_guarantee, Contest),
