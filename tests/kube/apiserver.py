@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from licorne.kube.api import ApiError, ExpiredError, Kind, Page, Requests, UnansweredError, WatchEvent
+from licorne.kube.api.kinds import CLAIMS, PODS, RESOURCE_CLAIMS, VOLUMES
 from licorne.kube.objects import KubernetesObject, Lease, Pod, PodGroup, ResourceClaim
 from licorne.kube.objects.groups import GroupCondition, PodGroupStatus
 from licorne.kube.objects.pods import Condition
@@ -25,6 +26,7 @@ BOOKMARK_S = 60.0
 EPOCH_S = 1_767_225_600
 """The time in seconds since 1970 at which the loop's time is 0."""
 TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+NAMES = {kind.plural: kind.name for kind in (CLAIMS, VOLUMES, RESOURCE_CLAIMS, PODS)}
 STALE_CHANGES = 20
 """A cache that answers from an older state lacks so many changes at most."""
 STALE_S = 10.0
@@ -96,6 +98,8 @@ class Server:
         self.events: list[dict[str, Any]] = []
         self.dropped: set[str] = set()
         """Fields of the status of objects that it does not keep."""
+        self.late_kind = ""
+        """The plural of a kind whose watches tell of each change `STALE_S` later."""
         self.lease: Lease | None = None
         self._lease_dice = random.Random(1)  # so that schedules are the same with a lease and without
         self._news = asyncio.Event()
@@ -238,6 +242,7 @@ class FakeClient:
         await server.trouble_before()
         ends = asyncio.get_running_loop().time() + timeout_s
         late_s = server.rng.uniform(0.0, STALE_S) if server.rng.random() < server.trouble.stale else 0.0
+        late_s = STALE_S if kind.plural == server.late_kind else late_s
         at = int(version or 0)
         if initial:
             if server.trouble.no_streams:
@@ -500,10 +505,10 @@ class FakeClient:
                 one.consumed_capacity = {name: f"{value}000m" for name, value in given.items()} or None
         if isinstance(changed, ResourceClaim) and meta.deletion_timestamp and not changed.metadata.finalizers:
             self.server.remove(plural, namespace, name)
-        elif changed != found:
-            self.server.put(plural, changed)
+        else:
+            changed = found if changed == found else self.server.put(plural, changed)
         await self.server.trouble_after()
-        return msgspec.json.encode(changed)
+        return msgspec.json.encode({"kind": NAMES[plural], **msgspec.to_builtins(changed)})
 
     async def delete(self, path: str, uid: str, grace_s: int | None = None) -> None:
         """Delete a claim of devices; one with finalizers is only marked."""

@@ -92,9 +92,10 @@ class World:
         return " ".join(one.message for one in found.status.conditions or ())
 
 
-def played(steps: Callable[[World], Any]) -> World:
+def played(steps: Callable[[World], Any], before: Callable[[World], None] = lambda _: None) -> World:
     """Run licorne and the controller beside the steps of a test."""
     made = World()
+    before(made)
 
     async def play() -> None:
         _, task = schedules.start(made.world)
@@ -124,6 +125,19 @@ def test_each_pod_gets_devices_and_the_others_wait_until_one_ends() -> None:
         assert len([pod for pod in pods if made.node_of(pod)]) == 7
 
     played(steps)
+
+
+def test_a_write_does_not_wait_until_the_watch_shows_the_one_before() -> None:
+    async def steps(made: World) -> None:
+        pod = made.pod("a")
+        await asyncio.sleep(2.0)
+        assert made.node_of(pod)
+
+    def before(made: World) -> None:
+        made.claim("a")
+        made.server.late_kind = "resourceclaims"
+
+    played(steps, before)
 
 
 def test_pods_share_a_claim_on_the_node_of_its_devices() -> None:

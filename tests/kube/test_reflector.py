@@ -607,3 +607,30 @@ def test_a_list_is_read_again_when_that_is_wanted() -> None:
             await task
 
     run(main())
+
+
+def test_an_answer_to_a_write_is_told_before_the_watch_and_not_again() -> None:
+    """One that is older than what is known, of an object that is not known, or of another one of the name, tells nothing."""
+
+    class Answering(Script):
+        reflector: Reflector[Namespace]
+
+        def added(self, new: Namespace) -> None:
+            super().added(new)
+            if new.metadata.name == "a":
+                for answer in (thing("a", 11), thing("a", 1), thing("a", 12, "other"), thing("none", 13)):
+                    self.reflector.answered(answer)
+
+    async def main() -> None:
+        script = Answering(STREAM, [[changed("a", 11), changed("a", 14)]])
+        script.ended = asyncio.Event()
+        script.reflector = reflector = Reflector(script, NAMESPACES, script)
+        task = asyncio.create_task(reflector.run())
+        async with asyncio.timeout(5.0):
+            await reflector.reached(14)
+        assert script.told == ["+b5", "+a2", "a2>11", "a11>14"]
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    run(main())

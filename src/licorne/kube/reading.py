@@ -20,6 +20,7 @@ import msgspec
 from licorne.host.log import Log, named
 from licorne.kube.api import Kind
 from licorne.kube.api.kinds import (
+    CLAIMS,
     DISRUPTION_BUDGETS,
     NAMED_BY_PODS,
     NAMESPACES,
@@ -27,6 +28,8 @@ from licorne.kube.api.kinds import (
     OF_VOLUMES,
     PODS,
     PRIORITY_CLASSES,
+    RESOURCE_CLAIMS,
+    VOLUMES,
     WORKLOADS,
 )
 from licorne.kube.manager import Manager
@@ -56,6 +59,12 @@ HANDED_OVER: Final[tuple[Kind[Any], ...]] = (
     NODES,
 )
 """The order in which the manager is given what has been read; pods come after all of it."""
+ANSWERED: Final[dict[str, Kind[Any]]] = {kind.name: kind for kind in (CLAIMS, VOLUMES, RESOURCE_CLAIMS, PODS)}
+"""The kinds of which one write follows another, by name."""
+
+
+class _Named(msgspec.Struct):
+    kind: str = ""
 
 
 class Reading:
@@ -121,6 +130,13 @@ class Reading:
         name = plural.replace("configmaps", "ConfigMaps")
         why = f"the {name} may not be read; nothing is scheduled until they may, because {NEEDED[plural]}"
         named(self.log, "kubernetes").error(why, text=text, **more)
+
+    def answered(self, answer: bytes) -> None:
+        """Take in an object that a write was answered with: what comes next need not wait until the watch shows it."""
+        with contextlib.suppress(msgspec.DecodeError, RecursionError):  # then the watch shows it, or says what is wrong
+            kind = ANSWERED.get(msgspec.json.decode(answer, type=_Named).kind)
+            if kind is not None:
+                self.reflectors[kind.plural].answered(msgspec.json.decode(answer, type=kind.type))
 
     def news_ages(self) -> dict[str, float]:
         """Return, for each kind of object that is watched, the seconds since the API server last sent something about it."""

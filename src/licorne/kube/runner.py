@@ -137,6 +137,7 @@ class Runner:
         outbox = Outbox(self.api, now_s=wall, awake=self.guard.beat, changed=self.changed, warn=self._warn_of_pod)
         self.manager = manager = Manager(outbox)
         self._unseen = UnseenPlaceholders(manager.lifecycle.gangs, self.changed)
+        self.reading = Reading(clients.reading, manager, settings, log=log, rng=rng, changed=self.changed)
         self.binder = self._make_binder(clients.binding)
         self.writer = self._make_writer(clients.writing)
         self.shadow = Shadow(lambda: self._clock() / 1e9, self._differs) if settings.dry_run else None
@@ -149,7 +150,6 @@ class Runner:
         self._rounds = 0  # how many times decisions were made, which each change and each time limit brings about
         self.memory = Memory(self.api.cluster, lambda: time.monotonic() - self._decided_s)
         """The garbage collector, for the program that owns the process: `with runner.memory.running(): ...`"""
-        self.reading = Reading(clients.reading, manager, settings, log=log, rng=rng, changed=self.changed)
         self.reading.objects(PODS, self._pod_seen, self._pod_gone)
         self.reading.watch_all()
         self.health = Health(self.reading, self.results, clients.requests, self.lease, self.shadow)
@@ -187,6 +187,7 @@ class Runner:
             not_told=self.manager.lifecycle.not_told,
             claims_wanted=self.manager.lifecycle.holding.awaits,
             give_up_claims=self.manager.lifecycle.give_up_claims,
+            answered=self.reading.answered,
             warn=named(self.log, "shim.cache").warning,
             guard=self.guard,
             clock=self._wall,

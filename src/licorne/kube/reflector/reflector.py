@@ -136,6 +136,12 @@ class Reflector(Generic[T]):
             self._moved.clear()
             await self._moved.wait()
 
+    def answered(self, new: T) -> None:
+        """Take in an object that a write was answered with, before the watch shows it; one that is not known may be gone already."""
+        known = self.store.get(_key(new))
+        if known is not None and known.metadata.uid == new.metadata.uid:
+            self._put(new)
+
     # -- the loop -----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:

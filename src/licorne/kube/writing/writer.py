@@ -149,6 +149,7 @@ class Writer:
         not_told: told the UID of a pod or a pod group whose condition was not written.
         claims_wanted: returns whether a write for the claims of a pod is still wanted, by the number of its attempt.
         give_up_claims: told the UID of a pod, the number, why and the path, when something cannot be written for its claims.
+        answered: told the object that a write for claims was answered with, as JSON.
         warn: told in a sentence what could not be written.
         guard: notices pauses of the process.
         clock: returns the time in seconds since 1970, for conditions and events.
@@ -168,6 +169,7 @@ class Writer:
         not_told: Callable[[str], None] = lambda _: None,
         claims_wanted: Callable[[str, int], bool] = lambda *_: True,
         give_up_claims: Callable[[str, int, str, str], None] = lambda *_: None,
+        answered: Callable[[bytes], None] = lambda _: None,
         warn: Callable[[str], None] = lambda _: None,
         guard: PauseGuard,
         clock: Callable[[], float],
@@ -183,6 +185,7 @@ class Writer:
         self._not_told = not_told
         self._claims_wanted = claims_wanted
         self._give_up_claims = give_up_claims
+        self._answered = answered
         self._warn = warn
         self._guard = guard
         self._clock = clock
@@ -305,6 +308,7 @@ class Writer:
                 answer = await client.patch(command.path, command.body)
                 if command.kept and f'"{command.kept}"'.encode() not in answer:
                     self._give_up_claims(command.uid, command.number, DROPPED, command.path)
+                self._answered(answer)
         elif isinstance(command, Evict):
             if not job.reported:
                 await self._tell_victim(job, command)
