@@ -271,6 +271,10 @@ def _plant(owner: Any, name: str, broken: Any) -> Any:
     return lambda: replace(owner, name, broken)
 
 
+def _plant_the_sum() -> None:
+    devices_module.max = lambda free, **_: sum(free)  # type: ignore[attr-defined]  # the module has no other
+
+
 def _plant_no_trials() -> None:
     Needs.try_take = Needs.undo_try = _nothing  # type: ignore[method-assign]
 
@@ -281,7 +285,7 @@ FAULTS = {
     "what victims leave counts as one sum": _plant(DeviceRoom, "suffices", _as_one_sum),
     "devices always suffice beside victims": _plant(DeviceRoom, "suffices", _suffices_always),
     "devices are not given back": _plant(NodeDevices, "give_back", _nothing),
-    "the labels have the sum of what is left": _plant(devices_module, "max", lambda free, **_: sum(free)),
+    "the labels have the sum of what is left": _plant_the_sum,
     "touched devices count as untouched": _plant(
         devices_module, "untouched", lambda free: (i for i, f in enumerate(free) if f)
     ),
