@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from licorne.core.constants import UNLIMITED
-from licorne.core.gangs import timeout
-from licorne.core.gangs.atomic import AtomicGang
+from licorne.core.gangs import atomic, timeout
+from licorne.core.gangs.atomic import AtomicGang, AtomicGangs
 from licorne.core.gangs.placeholders import Gangs
 from licorne.core.gangs.plans import short_of
 from licorne.core.gangs.replacement import Replacement
@@ -212,6 +212,20 @@ def _as_many_as_the_quota_holds(sound: Any) -> Any:
     return members
 
 
+def _short_of_one(sound: Any) -> Any:
+    return lambda app, _total: sound(app, next(iter(app.asks.values())).shape.amounts)
+
+
+def _gang_waits_for_no_quota(sound: Any) -> Any:
+    def visit(self: Any, app: Any) -> int:
+        done: int = sound(self, app)
+        for queue in app.queue.lineage():
+            queue.blocked.pop(app, None)
+        return done
+
+    return visit
+
+
 def _no_guarantee(sound: Any) -> Any:
     def settle(self: Any, ask: Any) -> None:
         sound(self, ask)
@@ -258,6 +272,9 @@ FAULTS: dict[str, Fault] = {
     "a release of a replacement in flight is ignored": Fault(Replacement, "withdraw", _nothing),
     "any placeholder will do": Fault(Replacement, "_place_for", _any_placeholder_will_do),
     "a quota splits a gang": Fault(AtomicGang, "members", _as_many_as_the_quota_holds),
+    "a gang is within any quota": Fault(atomic, "short_of", lambda _: lambda _app, _total: []),
+    "one member is within the quota": Fault(atomic, "short_of", _short_of_one),
+    "a quota that frees wakes no gang": Fault(AtomicGangs, "visit", _gang_waits_for_no_quota),
     "victims' queues lose their guarantee": Fault(QueueBudget, "recompute", _no_guarantee, Contest),
     "what one node has too much is charged to the others": Fault(
         Tree, "bound_root", lambda _: lambda *_arguments: False
