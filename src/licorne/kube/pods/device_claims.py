@@ -62,8 +62,3 @@ def counted_for_members(pod: Pod) -> dict[str, int]:
     except (msgspec.DecodeError, RecursionError):
         return {}
     return {name: number for name, number in found.items() if name.endswith(OF_CLASS)}
-
-
-def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
-    """Return whether a claim was made for a pod, by its template."""
-    return any(one.controller and one.uid == pod.metadata.uid for one in claim.metadata.owner_references or ())
