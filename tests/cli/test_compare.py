@@ -58,7 +58,9 @@ def test_the_runs_that_are_left_out_are_named_and_can_be_chosen(licorne: Command
     assert first["old"]["preempted"] == 16 != last["old"]["preempted"]
     made = tmp_path / "first.jsonl"
     assert "note: this is run 1" in licorne("convert", tmp_path / "recording", "--run", "1", "-o", made).err
-    simulated = [licorne("simulate", *source, "--json").out for source in ((tmp_path / "recording", "--run", "1"), (made,))]
+    simulated = [
+        licorne("simulate", *source, "--json").out for source in ((tmp_path / "recording", "--run", "1"), (made,))
+    ]
     assert {json.loads(out)["digest"] for out in simulated} == {first["old"]["digest"]}
     assert "has no run 3; there are: 1, 2" in licorne("simulate", tmp_path / "recording", "--run", "3").err
     assert licorne("simulate", WORKLOAD, "--run", "1").status == Status.USAGE

@@ -264,7 +264,9 @@ def test_overload_of_the_real_trace_exceeds_the_cluster(openb: Path) -> None:
 
 
 def test_a_load_below_that_of_the_recorded_times_is_refused(folder: Path) -> None:
-    with pytest.raises(WorkloadError, match=r"load 0\.001 is out of reach: the recorded times have 0\.25, of memory; .*--as"):
+    with pytest.raises(
+        WorkloadError, match=r"load 0\.001 is out of reach: the recorded times have 0\.25, of memory; .*--as"
+    ):
         read_openb(folder, load=0.001)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from machine.wire import send_first, send_v19
 
 from licorne import SchedulerAPI, simulate
 from licorne.core import compiled
-from licorne.si import first, messages, requests_v19, v19
+from licorne.si import first, messages, v19
 from licorne.si.constants import FOREIGN_STATIC, TAG_FOREIGN, TAG_REQUIRED_NODE
 from licorne.state.recording import Recorder
 from licorne.workload import WorkloadError, load_workload
 from licorne.workload.lines import App, Ask, Foreign, Node, NodeDrain, NodeRemove, NodeUndrain, Release, Reload
 from licorne.workload.workload import Workload, write_workload
+from machine.wire import send_first, send_v19
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SECOND_NS = 10**9
@@ -69,7 +69,9 @@ class Told:
         request: v19.RegisterResourceManagerRequest | first.RegisterResourceManagerRequest
         request = v19.RegisterResourceManagerRequest(rm_id=rm_id, config=config)
         if first_interface:
-            rules = "placementrules: [{name: provided}, {name: fixed, value: root.q}]"  # for asks without an application
+            rules = (
+                "placementrules: [{name: provided}, {name: fixed, value: root.q}]"  # for asks without an application
+            )
             config = config.replace("name: default,", f"name: default, {rules},")
             self.api.policy_groups = {"own": (config, {})}
             request = first.RegisterResourceManagerRequest(rm_id=rm_id, policy_group="own")
