@@ -117,9 +117,9 @@ def convert(
         Write digests in place of names of users and groups.
     """
     given: dict[str, Any] = {
-        "as_": as_, "load": load, "seed": seed, "run": run, "columns": columns, "jobs": jobs, "order": order, "backfill": backfill,
-        "scheduler_name": scheduler_name, "for_": for_, "every": every, "token_file": token_file, "tls_ca": tls_ca,
-        "max_asks": max_asks,
+        "as_": as_, "load": load, "seed": seed, "run": run, "columns": columns, "jobs": jobs, "order": order,
+        "backfill": backfill, "scheduler_name": scheduler_name, "for_": for_, "every": every, "token_file": token_file,
+        "tls_ca": tls_ca, "max_asks": max_asks,
     }  # fmt: skip
     if not source:
         raise UsageError(
