@@ -43,8 +43,8 @@ def test_thousands_more_random_workloads_end_well(new_seed: int) -> None:
     _simulated(new_seed, LONG, _strict)
 
 
-REPORTED = {"t": "ask", "at": 5, "app": "a", "key": "k", "res": {"vcore": 1}, "node": "n"}
-APP = {"t": "app", "at": 5, "id": "a", "queue": "root.q", "user": "u"}
+REPORTED: dict[str, object] = {"t": "ask", "at": 5, "app": "a", "key": "k", "res": {"vcore": 1}, "node": "n"}
+APP: dict[str, object] = {"t": "app", "at": 5, "id": "a", "queue": "root.q", "user": "u"}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ APP = {"t": "app", "at": 5, "id": "a", "queue": "root.q", "user": "u"}
 )
 def test_a_key_that_is_reported_released_and_asked_for_at_once_is_another_pod(ends: list[dict[str, object]]) -> None:
     config = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
-    workload = [
+    workload: list[dict[str, object]] = [
         {"t": "meta", "name": "at-once", "version": 2},
         {"t": "config", "yaml": config},
         {"t": "node", "at": 0, "id": "n", "res": {"vcore": 4}},
