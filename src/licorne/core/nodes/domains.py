@@ -392,14 +392,14 @@ def serve(check: DomainCheck, need: Need) -> None:
             check.awaiting[need] = None
 
 
-def await_node(need: Need, ask: Any) -> None:
+def await_node(need: Need, ask: object) -> None:
     """Note that an ask awaits its node; `need` is its need."""
     need.awaiting[ask] = None
     for check in need.checks or ():
         check.awaiting[need] = None
 
 
-def end_awaiting(need: Need, ask: Any) -> None:
+def end_awaiting(need: Need, ask: object) -> None:
     """Undo `await_node`, if it was called."""
     if need.awaiting:
         need.awaiting.pop(ask, None)
