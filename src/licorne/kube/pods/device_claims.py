@@ -7,6 +7,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 from licorne.core.constants import SUM_MAX
+from licorne.kube.objects import PodGroup
 from licorne.kube.objects.devices import ResourceClaim
 from licorne.kube.objects.pods import Pod
 
@@ -36,14 +37,14 @@ def names_of_claims(pod: Pod) -> list[ClaimName]:
 
 
 def users_of(claim: ResourceClaim | None) -> list[str]:
-    """Return the UIDs of the pods that may use the devices that a claim has."""
+    """Return the UIDs of the pods and pod groups that may use the devices that a claim has."""
     if claim is None or claim.status.allocation is None:
         return []
     return [*dict.fromkeys(one.uid for one in claim.status.reserved_for or ())]
 
 
 def payer(claim: ResourceClaim | None) -> str:
-    """Return the UID of the pod that a claim was reserved for first; "" if there is none."""
+    """Return the UID of the pod or pod group that a claim was reserved for first; "" if there is none."""
     return next((one.uid for one in (claim.status.reserved_for if claim is not None else None) or ()), "")
 
 
@@ -64,6 +65,7 @@ def counted_for_members(pod: Pod) -> dict[str, int]:
     return {name: number for name, number in found.items() if name.endswith(OF_CLASS)}
 
 
-def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
-    """Return whether a claim was made for a pod, by its template."""
-    return any(one.controller and one.uid == pod.metadata.uid for one in claim.metadata.owner_references or ())
+def is_owned_by(claim: ResourceClaim, *owners: Pod | PodGroup | None) -> bool:
+    """Return whether a claim was made for one of these, by its template."""
+    uids = [one.metadata.uid for one in owners if one is not None]
+    return any(one.controller and one.uid in uids for one in claim.metadata.owner_references or ())
