@@ -42,6 +42,7 @@ from .drivers import (
     check_nobody_holds,
     containers,
     places,
+    pod_group,
     resource_claim,
     resource_slice,
     wants,
@@ -587,8 +588,13 @@ def test_a_cluster_with_devices_comes_to_rest(seed: int) -> None:
             await asyncio.sleep(rng.expovariate(1.0))
             match rng.randrange(7):
                 case 0 | 1:
-                    one_more = made.world.add_pod(containers=containers(1)) if rng.random() < 0.3 else None
-                    pods.append(one_more or made.pod(template=rng.choice(("one", "one", "two"))))
+                    match rng.randrange(6):
+                        case 0 | 1:
+                            pods.append(made.world.add_pod(containers=containers(1)))
+                        case 2:
+                            pods.append(made.pod(template="two", schedulingGroup={"podGroupName": "g"}))
+                        case _:
+                            pods.append(made.pod(template=rng.choice(("one", "one", "two"))))
                 case 2:
                     if rng.random() < 0.5:
                         made.claim(f"c{number}", {"count": rng.choice((1, 1, 2))})
@@ -599,6 +605,9 @@ def test_a_cluster_with_devices_comes_to_rest(seed: int) -> None:
                     node = f"n{rng.randrange(3)}"
                     devices = [f"d{n}" for n in range(rng.choice((1, 2, 3)))]
                     made.server.put("resourceslices", resource_slice(node, *devices))
+                case 5 if rng.random() < 0.3:  # it comes, perhaps anew, or with other pods that it needs
+                    group = pod_group(template="two", needed=rng.randrange(4), uid=f"uid-g{rng.randrange(3)}")
+                    made.server.put("podgroups", group)
                 case 5 if rng.random() < 0.3:
                     await schedules.stop(task)
                     _, task = schedules.start(world)

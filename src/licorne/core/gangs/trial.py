@@ -132,12 +132,10 @@ class Trial:
             asks = [ask for ask in asks if lacking[ask.task_group] > 0]
         wanting = [ask.shape.need.pods for ask in asks if wants_near(ask)]
         keys = {term.topology_key: None for pods in wanting if pods is not None for term in pods.terms.affinity}
-        sharing = any(map(shares_devices, asks))
+        sharing = any(map(shares, asks))
         if not (keys or sharing) or any(ask.required for ask in asks):
             return None
-        leader, *others = sorted(
-            asks, key=lambda ask: (self._first(ask) is None, wants_near(ask), not shares_devices(ask))
-        )
+        leader, *others = sorted(asks, key=lambda ask: (self._first(ask) is None, wants_near(ask), not shares(ask)))
         rest = None if lacking is None else {**lacking, leader.task_group: lacking[leader.task_group] - 1}
         tried: dict[tuple[str | None, ...], None] = {}
         node = self._first(leader)
@@ -301,7 +299,7 @@ def wants_near(ask: Ask) -> bool:
     return pods is not None and bool(pods.terms.affinity)
 
 
-def shares_devices(ask: Ask) -> bool:
+def shares(ask: Ask) -> bool:
     """Tell whether another ask names a claim of devices, without any yet, that this one names."""
     pods = ask.shape.need.pods
     claims = None if pods is None else pods.terms.claims

@@ -211,14 +211,10 @@ class Devices:
         self.changed.pop(uid, None)
         self._kept.pop(uid, None)
         for name in dict.fromkeys(self._names.pop(uid, ())):
-            if drop_from(self.store.users, name, uid):
-                continue
-            left = self.store.users[name]
-            first, pod = next(iter(left.items()))
-            if len(left) < SHARED:
-                self.reread([name])
-            elif self.store.of_groups.is_shared(pod, name):
-                self.changed[first] = None  # perhaps it counts the claim in quotas now
+            if not drop_from(self.store.users, name, uid):
+                self.changed[next(iter(self.store.users[name]))] = (
+                    None  # perhaps it is alone now, or counts the claim in quotas
+                )
 
     def take_changed(self) -> list[str]:
         """Return the UIDs of the pods for whose claims something has changed since the last call."""
@@ -235,8 +231,6 @@ class Devices:
         if listed:  # the node has what the pod requests as amounts
             claims, open_ = ([key for key in keys if key not in listed] for keys in (devices.claims, devices.open))
             devices = msgspec.structs.replace(devices, claims=tuple(claims), open=tuple(open_))
-        if any(key in store.unsure for key in devices.claims):
-            return "a claim of it is being taken back"
         for key in devices.open:
             decision = store.decided.get(key)
             if decision is None or (decision.pods and not store.of_groups.is_shared(record.pod, key)):
@@ -311,9 +305,10 @@ class Devices:
         return claim is not None and any(one.uid == consumer.uid for one in claim.status.reserved_for or ())
 
     def _may_take_back(self, key: ClaimKey, uid: str) -> bool:
-        """Return whether a claim is reserved for a pod without a node, or for its group, of which no pod uses it."""
-        pod = self.store.users.get(key, {}).get(uid)
-        return pod is not None and self._is_reserved(key, uid) and self.store.of_groups.may_take_back(pod, key)
+        """Return whether a claim is reserved for a pod without a node, or for its group while no pod of that has one."""
+        pod, of_groups = self.store.users.get(key, {}).get(uid), self.store.of_groups
+        in_use = pod is not None and of_groups.is_shared(pod, key) and of_groups.have_places(pod)
+        return self._is_reserved(key, uid) and not in_use
 
     def _is_made(self, key: ClaimKey, uid: str) -> bool:
         """Return whether there is a claim that was made for the extended resources of a pod."""
@@ -418,9 +413,9 @@ class Devices:
         """Have the reservations of claims for a pod that could not be bound taken back, and their devices if no other pod has them."""
         uid = record.uid
         if uid not in self.store.releasing:
-            names = self._names.get(uid, ()) if group_name(record.pod) and uid not in self.store.placing else ()
-            if any(self._is_reserved(key, uid) for key in names):  # perhaps its group has come after it
-                self._kept.setdefault(uid, self._outbox.now_s())
+            waits = group_name(record.pod) and uid not in self.store.placing
+            if waits and any(self._is_reserved(key, uid) for key in self._names.get(uid, ())):
+                self._kept.setdefault(uid, self._outbox.now_s())  # perhaps its group has come after it
             return
         names = dict.fromkeys(self._names.get(uid, ()))
         others = {key: self._others(key, uid) for key in names if key in self.store.claims}

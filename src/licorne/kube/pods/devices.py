@@ -54,6 +54,8 @@ SHARED: Final = 2
 UNLIMITED_MAX: Final = 256
 """Extended resources that device classes back, and names of classes in quotas, that nodes are said not to limit, at most."""
 
+NONE: Final[Mapping[Any, Any]] = {}
+
 DeviceObject = ResourceClaim | DeviceClass | ResourceSlice
 
 
@@ -112,11 +114,11 @@ class DeviceStore:
     """The `Allocator` of a cluster with these `nodes`: ResourceClaims, DeviceClasses, ResourceSlices, and decisions not written yet."""
 
     def __init__(
-        self, where: Callable[[Terms], Nodes], nodes: Mapping[str, Node] | None = None, groups: Groups | None = None
+        self, where: Callable[[Terms], Nodes], nodes: Mapping[str, Node] = NONE, groups: Groups = NONE
     ) -> None:
-        self._nodes: Mapping[str, Node] = {} if nodes is None else nodes
-        self._groups: Groups = {} if groups is None else groups
-        self.of_groups = GroupClaims(self._groups)
+        self._nodes = nodes
+        self._groups = groups
+        self.of_groups = GroupClaims(groups)
         self.keeps_status = True
         """Whether the API server keeps `extendedResourceClaimStatus`; else only nodes that list a resource have it."""
         self.extended: dict[ClaimKey, Extended] = {}
@@ -135,10 +137,7 @@ class DeviceStore:
         self.releasing: dict[str, None] = {}
         """UIDs of pods whose reservations are being taken back."""
         self.unsure: dict[ClaimKey, str] = {}
-        """Claims of which a write is unanswered that concerns other pods, too, with the UID of the pod that it was sent for.
-
-        They have perhaps got devices for that pod, which gave up, or lose those that its group has.
-        """
+        """Claims with an unanswered write that gives devices to a pod which gave up, or takes a group's: the UID of the pod."""
         self._where = where
         self._answers = Answers()
         self._of_pod: dict[str, dict[ClaimKey, None]] = {}  # claims that have devices, by the UIDs of their users
@@ -524,12 +523,10 @@ class DeviceStore:
             if claim.metadata.deletion_timestamp:
                 return f'resourceclaim "{one.name}" is being deleted'
             if one.is_made and not is_owned_by(claim, pod, group):
-                owner = "Pod is not owner"
-                if group is not None:
-                    owner = f"neither Pod nor PodGroup {group.metadata.name} is the owner"
+                owner = f"neither Pod nor PodGroup {group.metadata.name} is the" if group is not None else "Pod is not"
                 return (
                     f"ResourceClaim {meta.namespace}/{one.name} was not created for Pod {meta.namespace}/{meta.name} "
-                    f"({owner})"
+                    f"({owner} owner)"
                 )
         claims = [self.claims[meta.namespace, one.name] for one in names if one.name]
         return next((why for one in claims if (why := self._why_not(one, pod))), "")

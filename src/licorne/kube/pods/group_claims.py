@@ -38,12 +38,6 @@ class GroupClaims:
         """Return whether a claim that a pod names is one of its group."""
         return bool(self.consumer(pod, key).api_group)
 
-    def may_take_back(self, pod: Pod, key: ClaimKey) -> bool:
-        """Return whether the devices of a claim that a pod names are its own, or its group has no pod that may use them."""
-        return not self.is_shared(pod, key) or group_key(pod) not in self._placed
-
-    # -- pods that may use the devices ----------------------------------------------------------------------------
-
     def placed(self, pod: Pod) -> None:
         """Note that a pod has a node, or is being placed."""
         if group_name(pod):
@@ -53,7 +47,9 @@ class GroupClaims:
         """Note that a pod has no node, and is not being placed, any more."""
         drop_from(self._placed, group_key(pod), pod.metadata.uid)
 
-    # -- quotas ---------------------------------------------------------------------------------------------------
+    def have_places(self, pod: Pod) -> bool:
+        """Return whether some pod of the group of a pod has a node, or is being placed."""
+        return group_key(pod) in self._placed
 
     def pays(self, pod: Pod, claim: ResourceClaim, waiting: Mapping[str, Pod]) -> bool:
         """Return whether a claim that a pod names counts for it in quotas.
