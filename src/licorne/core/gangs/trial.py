@@ -123,9 +123,10 @@ class Trial:
         return placed
 
     def _near_each_other(self, asks: list[Ask], lacking: dict[str, int] | None = None) -> list[tuple[Ask, Node]] | None:
-        """Try one domain after the other, where some of the asks want to be near pods, perhaps each other's, or share devices.
+        """Try one domain after the other, where some of the asks want to be near pods, perhaps each other's.
 
-        Each node is a domain of its own for those that share a claim of devices. One that has a node now comes first, best without such a term of its own: the others may want to be near it.
+        One that has a node now comes first, best without such a term of its own: the others may want to be near it.
+        Where asks share a claim of devices one of these comes first, and each node is tried as a domain of its own.
         `lacking`: how many of each task group are wanted, if not all.
         """
         if lacking is not None:

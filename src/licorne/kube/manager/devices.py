@@ -152,6 +152,7 @@ class Devices:
         uid = pod.metadata.uid
         if pod.spec.node_name:
             self.store.of_groups.placed(pod)
+            self.reread(self.store.of_groups.paid_by(pod))
             self._forget_requests(uid)
         elif uid not in self._requested and (requested := requested_of(pod)):
             self._requested[uid] = requested
@@ -190,11 +191,12 @@ class Devices:
 
     def _left(self, pod: Pod) -> None:
         """Note that a pod has no node any more: if it counted claims of its group in quotas, others do from now on."""
-        of_groups, names = self.store.of_groups, [one.name for one in names_of_claims(pod) if one.name]
-        counted = [name for name in names if of_groups.payer(pod, name) == pod.metadata.uid]
+        of_groups = self.store.of_groups
+        paid = of_groups.paid_by(pod)
         of_groups.left(pod)
-        self.changed |= dict.fromkeys(uid for name in counted if (uid := of_groups.payer(pod, name)))
-        self.reread((pod.metadata.namespace, name) for name in counted if not of_groups.payer(pod, name))
+        for key in paid:
+            heir = of_groups.payer(pod, key)
+            self.changed |= dict.fromkeys([heir] if heir else self.store.users.get(key, ()))
 
     def _forget_requests(self, uid: str) -> None:
         for name in self._requested.pop(uid, ()):
@@ -212,9 +214,8 @@ class Devices:
         self._kept.pop(uid, None)
         for name in dict.fromkeys(self._names.pop(uid, ())):
             if not drop_from(self.store.users, name, uid):
-                self.changed[next(iter(self.store.users[name]))] = (
-                    None  # perhaps it is alone now, or counts the claim in quotas
-                )
+                first = next(iter(self.store.users[name]))
+                self.changed[first] = None  # perhaps it is alone now, or counts the claim in quotas
 
     def take_changed(self) -> list[str]:
         """Return the UIDs of the pods for whose claims something has changed since the last call."""
@@ -306,9 +307,8 @@ class Devices:
 
     def _may_take_back(self, key: ClaimKey, uid: str) -> bool:
         """Return whether a claim is reserved for a pod without a node, or for its group while no pod of that has one."""
-        pod, of_groups = self.store.users.get(key, {}).get(uid), self.store.of_groups
-        in_use = pod is not None and of_groups.is_shared(pod, key) and of_groups.have_places(pod)
-        return self._is_reserved(key, uid) and not in_use
+        pod = self.store.users.get(key, {}).get(uid)
+        return self._is_reserved(key, uid) and not (pod is not None and self.store.of_groups.is_in_use(pod, key))
 
     def _is_made(self, key: ClaimKey, uid: str) -> bool:
         """Return whether there is a claim that was made for the extended resources of a pod."""
@@ -440,8 +440,8 @@ class Devices:
 
     def _others(self, key: ClaimKey, uid: str) -> list[Any]:
         """Return for which other pods and groups a claim is reserved."""
-        reserved = self.store.claims[key].status.reserved_for or ()
-        return [msgspec.to_builtins(one) for one in reserved if one.uid != self._consumer(key, uid).uid]
+        reserved, own = self.store.claims[key].status.reserved_for or (), self._consumer(key, uid).uid
+        return [msgspec.to_builtins(one) for one in reserved if one.uid != own]
 
     def _remove(self, names: tuple[str, str, str], claim: ResourceClaim) -> None:
         """Have a claim deleted that was made for the extended resources of a pod; first take off what keeps it."""

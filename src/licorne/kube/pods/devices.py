@@ -34,6 +34,7 @@ from .device_answers import DEMANDS_MAX, Answer, Answers
 from .device_claims import (
     OF_CLASS,
     ClaimName,
+    GroupClaims,
     counted_for_members,
     is_owned_by,
     names_of_claims,
@@ -43,7 +44,6 @@ from .device_claims import (
 from .device_pools import NOWHERE, Held, Nodes, Pools, both, nano
 from .device_search import ALL, DEVICES_MAX, Chosen, DeviceSearch, FailedError, RefusedError, allocated, requests_of
 from .extended import Extended, backing, claim_key, extended_of
-from .group_claims import GroupClaims
 from .groups import Groups, group_of
 from .storage import ClaimKey, drop_from, key_of
 
