@@ -187,7 +187,7 @@ def _no_whole_gangs(sound: Any) -> Any:
 
 def _untold(sound: Any) -> Any:
     async def send(self: Writer, job: Any) -> None:
-        job.told = True
+        job.reported = True
         await sound(self, job)
 
     return send

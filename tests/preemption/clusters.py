@@ -3,7 +3,7 @@
 Victims, the asks that they were evicted for, and later placements are read from the scheduler's messages. `calm`
 clusters see nothing after the beginning but time, confirmations, ends of other pods, and asks of lower priority than
 anything before: there each eviction must lead to the placement that it was made for. In others everything may happen, and what was not
-placed must have given up for a cause that has happened.
+placed must have given up for a cause that has happened. With `gangs` some asks are members of gangs that start as a whole.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 import random
 
 from core.bench import Bench, config, limit, parent
+from gangs_atomic.helpers import tags, task_groups
 from licorne.config import ConfigError, load
 from licorne.core.preemption.evictions import Outcome
-from licorne.si.messages import NewAllocation, NodeAction, Release, Released, Termination
+from licorne.si.messages import AddApplication, Allocation, NewAllocation, NodeAction, Release, Released, Termination
 
 PREEMPTED = Termination.PREEMPTED_BY_SCHEDULER
 HOUR_S = 3600
@@ -26,16 +27,20 @@ CAUSES = {
     "reload": {Outcome.CONFIGURATION},
     "resize": {Outcome.CHANGED, Outcome.FORCED},
     "old": {Outcome.AGE, Outcome.VICTIM},
+    "gang": {Outcome.GANG},
 }
 """What may be given as a cause when this has happened."""
+KINDS = {"calm": (True, False), "wild": (False, False), "gangs": (False, True)}
+"""Whether the clusters are calm, and have gangs."""
 
 
 class Cluster:
     """A cluster from a seed. `happened`: the kinds of inputs that may make an ask give up; `evictions`: (moment, victim, ask)."""
 
-    def __init__(self, seed: int, *, calm: bool, parking: bool = True) -> None:
+    def __init__(self, seed: int, *, calm: bool, parking: bool = True, gangs: bool = False) -> None:
         self.rng = rng = random.Random(f"claims {seed} {calm}")
         self.calm = calm
+        self.gangs = gangs
         self.kind = rng.choice(["guarantee", "guarantee", "required", "both"])
         self.texts = [self._config() for _ in range(2)]
         settings = {} if rng.random() < 0.5 else {"reservation.enabled": "false"}
@@ -93,7 +98,9 @@ class Cluster:
                 size = min(free, rng.randint(1, 4))
                 free -= size
                 b.ask(rng.choice(["au", "au", "av", "bu", "cv"]), self._name("run"), node=name, vcore=size, age_s=100)
-        for _ in range(rng.randint(2, 5)):
+        if self.gangs:
+            self.gang()
+        for _ in range(rng.randint(0, 1) if self.gangs else rng.randint(2, 5)):
             self._asks(rng.choice([0, 0, 5]))
 
     def _name(self, of: str) -> str:
@@ -133,6 +140,7 @@ class Cluster:
             "old",
             "take_back",
             "daemon",
+            *(["gang"] if self.gangs else []),
         ]
         for _ in range(rng.randint(8, 16)):
             getattr(self, rng.choice(calm if self.calm or rng.random() < 0.6 else wild))()
@@ -197,6 +205,22 @@ class Cluster:
         node = self.rng.choice(list(self.b.partition.nodes) or ["n0"])
         if app in self.b.partition.applications:
             self.b.ask(app, self._name("daemon"), priority=9, required=node, vcore=self.rng.randint(1, 4))
+
+    def gang(self) -> None:
+        self.happened.add("gang")
+        name, members = self._name("gang"), self.rng.randint(2, 3)
+        queue = f"root.p.{self.rng.choice('bc')}"
+        self.b.send(AddApplication(application_id=name, queue=queue, user="u", tags=tags(task_groups(w=members))))
+        for _ in range(members):
+            self.b.send(
+                Allocation(
+                    key=self._name("ask"),
+                    application_id=name,
+                    resource={"vcore": self.rng.randint(1, 2)},
+                    task_group="w",
+                    allow_preempt_other=True,
+                )
+            )
 
     def node(self) -> None:
         rng = self.rng
@@ -276,9 +300,10 @@ class Cluster:
         assert not self.b.partition.claims.by_ask, "somebody claims, and no victim is left"
 
 
-def lived(seed: int, *, calm: bool, parking: bool = True) -> Cluster:
-    """A cluster that has come to its end, and kept the law."""
-    cluster = Cluster(seed, calm=calm, parking=parking)
+def lived(seed: int, kind: str, *, parking: bool = True) -> Cluster:
+    """A cluster of one of `KINDS` that has come to its end, and kept the law."""
+    calm, gangs = KINDS[kind]
+    cluster = Cluster(seed, calm=calm, parking=parking, gangs=gangs)
     cluster.live()
     cluster.check()
     return cluster

@@ -24,14 +24,14 @@ def lived(first: int, count: int) -> Counter[str]:
     """Run clusters of each kind, some of them without parking too; return the outcomes of all evictions."""
     met: Counter[str] = Counter()
     for seed in range(first, first + count):
-        for calm in (True, False):
+        for kind in clusters.KINDS:
             try:
-                cluster = clusters.lived(seed, calm=calm)
+                cluster = clusters.lived(seed, kind)
                 if seed % 3 == 0:
-                    assert cluster.b.said == clusters.lived(seed, calm=calm, parking=False).b.said, "parking decides"
+                    assert cluster.b.said == clusters.lived(seed, kind, parking=False).b.said, "parking decides"
             except AssertionError as error:
-                raise AssertionError(f"cluster {seed}, calm={calm}: {error}") from error
-            met.update(f"{'calm' if calm else 'wild'}: {each.outcome}" for each in cluster.b.partition.evictions)
+                raise AssertionError(f"{kind} cluster {seed}: {error}") from error
+            met.update(f"{kind}: {each.outcome}" for each in cluster.b.partition.evictions)
     return met
 
 

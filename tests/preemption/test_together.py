@@ -11,7 +11,7 @@ from core.bench import Bench, config
 from gangs_atomic.helpers import GangBench, task_groups
 from licorne.core.inspection.explain import Preemption
 from licorne.core.preemption.evictions import Outcome
-from licorne.si.messages import Allocation
+from licorne.si.messages import Allocation, NodeAction
 from preemption.test_claims import outcomes
 from preemption.test_examples import DELAY, confirm, quota, victims
 
@@ -140,6 +140,20 @@ def test_a_gang_without_placeholders_gives_up_its_claims_as_a_whole() -> None:
     b.foreign("f", "n2", vcore=2)
     assert set(outcomes(b)) == {Outcome.FOREIGN, Outcome.GANG}
     assert b.reserved() == ""
+
+
+@pytest.mark.parametrize("cause", [Outcome.NODE, Outcome.REQUIRED_NODE])
+def test_members_that_claim_one_node_lose_it_together(cause: Outcome) -> None:
+    b = full(4)
+    gang(b, 2, 2, placeholders=False)
+    assert len(victims(b, after=DELAY)) == 4
+    if cause is Outcome.NODE:
+        b.node("n1", NodeAction.DECOMISSION)
+    else:
+        b.ask("x", "daemon", required="n1", vcore=1, priority=10)
+        b.run()
+    assert set(outcomes(b)) == {cause, Outcome.GANG}
+    assert b.reserved() in ("", "daemon@n1")
 
 
 def test_members_that_come_later_are_no_part_of_it() -> None:

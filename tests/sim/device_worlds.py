@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-from common.planting import raised_by_a_law
+from common.planting import raised_by_a_law, replace
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG
 from licorne.core.nodes.devices import DeviceRoom, NodeDevices
 from licorne.core.nodes.needs import Needs
@@ -237,8 +237,8 @@ def _suffices_always(*_: object) -> bool:
     return True
 
 
-def _no(*_: object) -> bool:
-    return False
+def _nobody(*_: object) -> tuple[()]:
+    return ()
 
 
 def _plant_no_claims() -> None:
@@ -266,7 +266,7 @@ def _plant_lost_wake_up() -> None:
 
 
 def _plant(owner: Any, name: str, broken: Any) -> Any:
-    return lambda: setattr(owner, name, broken)
+    return lambda: replace(owner, name, broken)
 
 
 def _plant_no_trials() -> None:
@@ -281,7 +281,7 @@ FAULTS = {
     "devices are not given back": _plant(NodeDevices, "give_back", _nothing),
     "the labels stay as they were": _plant(Needs, "_devices_changed", _nothing),
     "devices that come free wake no ask": _plant_lost_wake_up,
-    "an ask for a required node evicts beside the claim of another": _plant(required_node, "_claims_devices", _no),
+    "an ask for a required node evicts beside the claim of another": _plant(required_node, "_claiming_beside", _nobody),
     "an ask takes devices that another claims": _plant_no_claims,
     "what is in use keeps an ask from reserving": _plant(Need, "of_empty", lambda self: self),
 }

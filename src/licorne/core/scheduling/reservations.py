@@ -162,15 +162,17 @@ class Reservations:
 
     def cancel_ordinary(self, node: Node) -> None:
         """Cancel the ordinary reservations of a node that an ask requires (section 7.4)."""
-        for ask in [a for a in node.reservations if not a.required]:
-            self.cancel(ask, Outcome.REQUIRED_NODE)
-            self._partition.wakeups.reservation_lost(ask)
+        self._cancel_each([a for a in node.reservations if not a.required], Outcome.REQUIRED_NODE)
 
     def cancel_all(self, node: Node) -> None:
         """Cancel every reservation of a node that is being removed."""
-        for ask in list(node.reservations):
-            self.cancel(ask, Outcome.NODE)
-            self._partition.wakeups.reservation_lost(ask)
+        self._cancel_each(list(node.reservations), Outcome.NODE)
+
+    def _cancel_each(self, asks: list[Ask], outcome: Outcome) -> None:
+        for ask in asks:
+            if ask.reserved is not None:  # else it has lost it with another member of its gang
+                self.cancel(ask, outcome)
+                self._partition.wakeups.reservation_lost(ask)
 
     def too_old(self, ask: Ask) -> None:
         """Cancel a reservation that is 120 minutes old (section 16.8); its ask must reserve another node next."""
