@@ -248,19 +248,28 @@ def _results(claim: ResourceClaim) -> tuple[AllocatedDevice, ...]:
 
 
 @pytest.mark.parametrize("writes", range(4))
-def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on(writes: int) -> None:
-    """Of two claims each is kept from being removed, then gets a device; then the pod is bound."""
+@pytest.mark.parametrize("needed", [None, 0, 2], ids=["a pod", "pods of a group", "a gang"])
+def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on(
+    needed: int | None, writes: int
+) -> None:
+    """Of two claims each is kept from being removed, then gets a device; then the pod is bound, or two that share the claims."""
 
     async def play() -> None:
         made = World()
         made.claim("a")
         made.claim("b")
-        pod = made.pod("a", "b")
+        group: dict[str, Any] = {} if needed is None else {"schedulingGroup": {"podGroupName": "g"}}
+        if group:
+            made.server.put("podgroups", pod_group("a", "b", needed=needed))
+        pods = [made.pod("a", "b", **group) for _ in range(2 if group else 1)]
         await kills.play_until_killed(made.world, writes)
         _, task = schedules.start(made.world)
         await asyncio.sleep(60.0)
         await schedules.stop(task)
-        assert made.node_of(pod)
+        assert all(map(made.node_of, pods))
+        for claim in made.controller.claims():
+            (user,) = claim.status.reserved_for or ()
+            assert user.uid == ("uid-g" if group else pods[0].metadata.uid)
 
     run(play())
 
@@ -588,13 +597,9 @@ def test_a_cluster_with_devices_comes_to_rest(seed: int) -> None:
             await asyncio.sleep(rng.expovariate(1.0))
             match rng.randrange(7):
                 case 0 | 1:
-                    match rng.randrange(6):
-                        case 0 | 1:
-                            pods.append(made.world.add_pod(containers=containers(1)))
-                        case 2:
-                            pods.append(made.pod(template="two", schedulingGroup={"podGroupName": "g"}))
-                        case _:
-                            pods.append(made.pod(template=rng.choice(("one", "one", "two"))))
+                    one_more = made.world.add_pod(containers=containers(1)) if rng.random() < 0.3 else None
+                    grouped = {"schedulingGroup": {"podGroupName": "g"}} if rng.random() < 0.3 else {}
+                    pods.append(one_more or made.pod(template=rng.choice(("one", "one", "two")), **grouped))
                 case 2:
                     if rng.random() < 0.5:
                         made.claim(f"c{number}", {"count": rng.choice((1, 1, 2))})

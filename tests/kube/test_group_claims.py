@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
-import msgspec
 import pytest
 
-from common.virtual import run
-from kube import kills, schedules
 from licorne.kube.manager.commands import Bind, WriteClaim
 from licorne.kube.manager.devices import KEPT_S
-from licorne.kube.objects import ResourceClaim
+from licorne.kube.objects.devices import Consumer
 from licorne.kube.pods.device_claims import OF_CLASS
 
 from .drivers import DRIVER, places, pod_group, resource_claim, resource_slice, wants
 from .places import Places
 from .test_device_steps import steps_of
-from .test_devices import World, played
 
 GROUP = {"podGroupName": "g"}
-OF_GROUP = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "uid-g"}
+OF_GROUP = Consumer("scheduling.k8s.io", "podgroups", "g", "uid-g")
 CPU = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
 NOWHERE = {"kubernetes.io/hostname": "nowhere"}
 
@@ -43,12 +38,9 @@ def with_group(*cpus: int, needed: int = 0) -> Places:
     return made
 
 
-def users(claim: ResourceClaim) -> list[Any]:
-    return [msgspec.to_builtins(one) for one in claim.status.reserved_for or ()]
-
-
-def claimed(made: Places) -> list[Any]:
-    return users(made.manager.lifecycle.devices.store.claims["ns", "c"])
+def claimed(made: Places) -> Any:
+    """Return for whom the claim `c` is reserved."""
+    return made.manager.lifecycle.devices.store.claims["ns", "c"].status.reserved_for
 
 
 def bound(commands: list[Any]) -> str:
@@ -63,13 +55,13 @@ def why(made: Places, name: str) -> str:
 def test_pods_of_a_group_share_a_claim_that_is_reserved_for_the_group_once(needed: int) -> None:
     made = with_group(9, 9, needed=needed)
     assert members(made, "a", "b", "c") == "a:n0 b:n0 c:n0"
-    assert claimed(made) == [OF_GROUP]
+    assert claimed(made) == (OF_GROUP,)
     assert members(made, "d") == "d:n0"
     made.manager.named_seen(pod_group("c", needed=needed, uid="anew", namespace="ns"))
     assert members(made, "e") == "e:n0"
     other = [{"name": "other", "resourceClaimName": "c"}]  # only the whole entry is that of the group
     assert members(made, "f", claims=other) == "f:n0"
-    assert [one["uid"] for one in claimed(made)] == ["uid-g", "anew", "f"]
+    assert [one.uid for one in claimed(made)] == ["uid-g", "anew", "f"]
 
 
 def test_pods_wait_for_their_group_and_for_a_claim_that_was_made_for_it() -> None:
@@ -97,7 +89,7 @@ def test_a_gang_that_shares_a_claim_starts_as_a_whole_where_all_have_room(number
     assert not (store.decided or store.held.whole)
     made.node("n1", allocatable={"cpu": str(number)})
     assert bound(steps_of(made)) == " ".join(sorted(f"{name}:n1" for name in names))
-    assert claimed(made) == [OF_GROUP]
+    assert claimed(made) == (OF_GROUP,)
 
 
 def test_members_also_have_claims_of_their_own_and_devices_of_a_network_serve_many_nodes() -> None:
@@ -123,9 +115,6 @@ def test_pods_that_share_a_decision_give_it_back_one_by_one() -> None:
     assert store.decided["ns", "c"].pods == {"b"}
     lifecycle.claims_failed("b", "the test wants it")
     assert not store.decided
-
-
-# -- what is taken back ------------------------------------------------------------------------------------------
 
 
 def after(made: Places, seconds: float) -> list[WriteClaim]:
@@ -178,9 +167,6 @@ def test_no_pod_of_the_group_gets_a_node_while_devices_are_taken_back(answer: st
     assert bound(steps_of(made)) == "b:n0"
 
 
-# -- quotas ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("needed", [0, 3])
 def test_one_pod_of_a_group_counts_a_claim_and_another_one_when_that_has_ended(needed: int) -> None:
     made = with_group(9, needed=needed)
@@ -204,42 +190,3 @@ def test_one_pod_of_a_group_counts_a_claim_and_another_one_when_that_has_ended(n
         made.no_pod(ended)
         left.remove(ended)
     assert not counting()
-
-
-# -- on a played API server --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("writes", "needed"), [(0, 3), (1, 3), (2, 3), (3, 3), (2, 0), (3, 0)])
-def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on(writes: int, needed: int) -> None:
-    async def play() -> None:
-        made = World()
-        made.claim("c", {"count": 2})
-        made.server.put("podgroups", pod_group("c", needed=needed))
-        pods = [made.pod("c", schedulingGroup=GROUP) for _ in range(3)]
-        await kills.play_until_killed(made.world, writes)
-        _, task = schedules.start(made.world)
-        await asyncio.sleep(60.0)
-        schedules.check_runs(task)
-        await schedules.stop(task)
-        assert len({made.node_of(pod) or pod for pod in pods}) == 1
-        assert [users(claim) for claim in made.controller.claims()] == [[OF_GROUP]]
-
-    run(play())
-
-
-def test_the_devices_of_a_template_are_free_when_its_group_is_gone() -> None:
-    async def steps(made: World) -> None:
-        made.server.put("podgroups", pod_group(template="two", needed=2))
-        pods = [made.pod(template="two", schedulingGroup=GROUP) for _ in range(2)]
-        await asyncio.sleep(30.0)
-        for pod in pods:
-            assert made.node_of(pod)
-            made.end(pod)
-        await asyncio.sleep(30.0)
-        assert [users(claim) for claim in made.controller.claims()] == [[OF_GROUP]]
-        others = [made.pod(template="two") for _ in range(3)]
-        made.server.remove("podgroups", "default", "g")
-        await asyncio.sleep(60.0)
-        assert all(map(made.node_of, others))
-
-    played(steps)
