@@ -260,7 +260,7 @@ def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on
         made.claim("b")
         group: dict[str, Any] = {} if needed is None else {"schedulingGroup": {"podGroupName": "g"}}
         if group:
-            made.server.put("podgroups", pod_group("a", "b", needed=needed))
+            made.server.put("podgroups", pod_group("a", "b", needed=needed or 0))
         pods = [made.pod("a", "b", **group) for _ in range(2 if group else 1)]
         await kills.play_until_killed(made.world, writes)
         _, task = schedules.start(made.world)
