@@ -22,7 +22,7 @@ from bench.workloads.generate import Size
 from licorne.grpc.service.proto import V19
 from licorne.si import messages, v19
 from licorne.si._check import plain
-from licorne.si.adapt_v19 import inputs_from_allocation_bytes
+from licorne.si.adapt_v19 import ALLOCATIONS
 from licorne.si.constants import DEFAULT_PARTITION
 from licorne.si.wire import decode
 
@@ -99,7 +99,7 @@ def _asks(data: bytes) -> dict[str, Reading]:
     return {
         "parsed": lambda: official.FromString(data).allocations,
         "protobuf": lambda: [_ask(one) for one in official.FromString(data).allocations],
-        "licorne": lambda: inputs_from_allocation_bytes(data)[1].inputs,
+        "licorne": lambda: ALLOCATIONS.at_once(data)[1].inputs,
     }
 
 

@@ -174,9 +174,9 @@ def signature(function: ast.FunctionDef, classes: Collection[str]) -> str:
     return f"{kind} {c_type(function.returns, classes)} {function.name}({', '.join(declared)}){raises}"
 
 
-def attribute(node: ast.AnnAssign, classes: Collection[str]) -> str:
-    """Declare an attribute of an extension type; raises DeclarationError if the class body gives it a value."""
-    if node.value is not None:
+def attribute(node: ast.AnnAssign, classes: Collection[str], *, default: bool) -> str:
+    """Declare an attribute of an extension type; raises DeclarationError if the body gives it a value that is no `default`."""
+    if node.value is not None and not default:
         message = f"line {node.lineno}: `{ast.unparse(node.target)}`: an attribute gets its value in `__init__`"
         raise DeclarationError(message)
     kind = c_type(node.annotation, classes, attribute=True)
@@ -222,9 +222,10 @@ def declare_class(
     bases = f"({', '.join(cls.bases)})" if cls.bases else ""
     old = inherited(cls, known)
     body = []
+    is_dataclass = any(mark.startswith("dataclass") for mark in decorators(cls.node))
     for item in cls.node.body:
         if isinstance(item, ast.AnnAssign) and not ast.unparse(item.annotation).startswith("ClassVar"):
-            body.append(attribute(item, visible))
+            body.append(attribute(item, visible, default=is_dataclass))
         elif isinstance(item, ast.FunctionDef) and is_c_function(item) and item.name not in old:
             body.append(signature(item, visible))
     head = [] if name in bases_of_others else ["@cython.final"]

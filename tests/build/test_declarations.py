@@ -185,10 +185,11 @@ def test_a_class_is_not_final_if_one_in_a_module_beside_it_inherits(modules: dic
     assert "final" not in derived(modules, tmp_path, "hot/leaf.pxd")
 
 
-def test_weak_references_are_declared(tmp_path: Path) -> None:
+def test_weak_references_and_attributes_of_dataclasses_with_defaults_are_declared(tmp_path: Path) -> None:
     path = tmp_path / "hot.py"
-    path.write_text("@cython.cclass\nclass Hot:\n    __weakref__: object\n", encoding="utf-8")
-    assert "    cdef object __weakref__\n" in derived({"hot": path}, tmp_path, "hot.pxd")
+    text = "@cython.cclass\n@dataclass(kw_only=True)\nclass Hot:\n    __weakref__: object\n    x: cython.int = 3\n"
+    path.write_text(text, encoding="utf-8")
+    assert "    cdef object __weakref__\n    cdef public int x\n" in derived({"hot": path}, tmp_path, "hot.pxd")
 
 
 def test_what_is_up_to_date_is_not_written_again(modules: dict[str, Path], tmp_path: Path) -> None:

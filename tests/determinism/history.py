@@ -90,9 +90,7 @@ class History:
         for output in outputs:
             self.said += 1
             self.allocations += type(output) is NewAllocation
-            self.sha.update(
-                type(output).__name__.encode() + msgspec.json.encode(output, enc_hook=lambda message: message.fields())
-            )
+            self.sha.update(type(output).__name__.encode() + msgspec.json.encode(output))
 
     def step(self) -> None:
         """Something happens."""

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from licorne.kube.api import ApiError, ExpiredError, Kind, Page, Requests, UnansweredError, WatchEvent
-from licorne.kube.api.kinds import CLAIMS, PODS, RESOURCE_CLAIMS, VOLUMES
+from licorne.kube.api import ApiError, Client, ExpiredError, Kind, Page, Requests, UnansweredError, WatchEvent
+from licorne.kube.api.kinds import CLAIMS, POD_GROUPS, PODS, RESOURCE_CLAIMS, VOLUMES
 from licorne.kube.objects import KubernetesObject, Lease, Pod, PodGroup, ResourceClaim
 from licorne.kube.objects.groups import GroupCondition, PodGroupStatus
 from licorne.kube.objects.pods import Condition
@@ -193,7 +193,7 @@ class Server:
             pass
 
 
-class FakeClient:
+class FakeClient(Client):
     """A client of the played server."""
 
     def __init__(self, server: Server) -> None:
@@ -374,11 +374,15 @@ class FakeClient:
             self.server.remove("pods", namespace, name)
         await self.server.trouble_after()
 
-    async def patch_pod_status(
-        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
+    async def patch_status(
+        self, kind: Kind[Any], namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
     ) -> None:
-        """Change phase, conditions, or the nominated node."""
+        """Change phase, conditions, or the nominated node of a pod, or the conditions of a pod group."""
         self._count("status")
+        change = self._patch_group if kind is POD_GROUPS else self._patch_pod
+        await change(namespace, name, uid, status, version)
+
+    async def _patch_pod(self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str) -> None:
         if any(one["type"] == "DisruptionTarget" for one in status.get("conditions", ())):
             self.server.tries_to_tell[uid] = self.server.tries_to_tell.get(uid, 0) + 1
             self.sent -= 1
@@ -403,11 +407,7 @@ class FakeClient:
         self.server.put("pods", msgspec.structs.replace(pod, status=changed))
         await self.server.trouble_after()
 
-    async def patch_group_status(
-        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str
-    ) -> None:
-        """Change the conditions of a pod group."""
-        self._count("status")
+    async def _patch_group(self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str) -> None:
         await self.server.trouble_before()
         group = self.server.objects.get("podgroups", {}).get((namespace, name))
         if not isinstance(group, PodGroup):

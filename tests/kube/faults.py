@@ -23,7 +23,7 @@ from licorne.core.preemption.node_search import NodeSearch
 from licorne.core.queues.tree import Tree
 from licorne.core.scheduling.reservations import Reservations
 from licorne.kube import configuring
-from licorne.kube.binding import Binder
+from licorne.kube.binder import Binder
 from licorne.kube.configmaps import Configuration
 from licorne.kube.lease import HeldLease
 from licorne.kube.manager import Manager, applications, gangs, lifecycle, records
@@ -41,7 +41,7 @@ from licorne.kube.pods import constraints, foreign, volumes, work
 from licorne.kube.pods.work import ask_with
 from licorne.kube.reflector import Reflector
 from licorne.kube.results import Results
-from licorne.kube.writing import Writer
+from licorne.kube.writer import Writer
 from licorne.si.constants import TAG_WHOLE_TIMEOUT
 from licorne.si.messages import AddApplication, NodeUpdate
 from recording import recorded

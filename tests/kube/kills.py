@@ -130,11 +130,11 @@ class MortalClient(FakeClient):
         """Delete a pod, if the process is alive."""
         await self._sent(super().delete_pod(namespace, name, uid, grace_s))
 
-    async def patch_pod_status(
-        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
+    async def patch_status(
+        self, kind: Any, namespace: str, name: str, uid: str, status: Any, version: str = ""
     ) -> None:
-        """Change the status of a pod, if the process is alive."""
-        await self._sent(super().patch_pod_status(namespace, name, uid, status, version))
+        """Change the status of an object, if the process is alive."""
+        await self._sent(super().patch_status(kind, namespace, name, uid, status, version))
 
     async def create(self, path: str, body: dict[str, Any]) -> None:
         """Create an object, if the process is alive."""

@@ -46,8 +46,9 @@ from licorne.kube.objects.nodes import Taint
 from licorne.kube.pauses import PAUSE_S
 from licorne.kube.pods.resources import read_resources
 from licorne.kube.pods.work import is_over
-from licorne.kube.runner import Clients, Runner, RunSettings
-from licorne.kube.writing.writer import TRIES_TO_REPORT
+from licorne.kube.runner import Clients, Runner
+from licorne.kube.settings import RunSettings
+from licorne.kube.writer import TRIES_TO_REPORT
 from licorne.state.recording import Recorder
 from recording.recorded import assert_replays
 
@@ -779,7 +780,7 @@ def start(
         world.server.lease = None
     loop = asyncio.get_running_loop()
     runner = Runner(
-        Clients(client, client, client, client.requests),
+        Clients(client, client, client),
         settings or RunSettings(),
         recorder=recorder,
         log=no_log(),

@@ -8,11 +8,9 @@ from itertools import pairwise
 import pytest
 
 from licorne.core.base.states import COMPLETING_TIMEOUT_NS
-from licorne.kube import health, lease, pauses
+from licorne.kube import health, lease, pauses, reflector, writer
 from licorne.kube.backoff import Backoff
 from licorne.kube.manager import lifecycle
-from licorne.kube.reflector import reflector
-from licorne.kube.writing import writer
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ import pytest
 
 import seeds
 from common.virtual import run
-from licorne.kube.api import ApiError, Kind, UnansweredError
-from licorne.kube.binding import Binder
-from licorne.kube.binding.binder import AT_ONCE, ATTEMPTS, BACKOFF, LOOK_UPS
+from licorne.kube.api import ApiError, Client, Kind, UnansweredError
+from licorne.kube.binder import AT_ONCE, ATTEMPTS, BACKOFF, LOOK_UPS, Binder
 from licorne.kube.manager.commands import Bind
 from licorne.kube.objects import Pod
 from licorne.kube.pauses import PAUSE_S, PauseGuard
@@ -43,7 +42,7 @@ def pod(node: str = "", uid: str = "u1", *, ends: bool = False) -> Pod:
     return msgspec.convert({"metadata": meta, "spec": {"nodeName": node}}, Pod)
 
 
-class Answers:
+class Answers(Client):
     """Answers bindings and look-ups one after the other; None: the binding took effect."""
 
     def __init__(self, bindings: list[Exception | None], pods: list[Pod | Exception]) -> None:
@@ -61,7 +60,7 @@ class Answers:
         if answer is not None:
             raise answer
 
-    async def get(self, kind: Kind[Pod], namespace: str, name: str) -> Pod:
+    async def get(self, kind: Kind[Any], namespace: str, name: str) -> Any:
         """Take a look-up."""
         self.calls.append("get")
         answer = self.pods.pop(0)
@@ -244,7 +243,7 @@ def test_a_binding_is_not_repeated_after_a_pause() -> None:
     run(main())
 
 
-class Tenants:
+class Tenants(Client):
     """Binds each pod of the namespace `good` at once; each call for one of `bad` takes a while and fails."""
 
     def __init__(self, error: Exception, takes_s: float = 0.0, look_up: Exception | None = None) -> None:
@@ -262,7 +261,7 @@ class Tenants:
             self.under_way -= 1
             raise self.error
 
-    async def get(self, kind: Kind[Pod], namespace: str, name: str) -> Pod:
+    async def get(self, kind: Kind[Any], namespace: str, name: str) -> Any:
         """Take a look-up."""
         if self.look_up is not None:
             raise self.look_up

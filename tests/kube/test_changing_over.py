@@ -22,7 +22,8 @@ from licorne.kube.manager.lifecycle import PodLifecycle
 from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Pod
 from licorne.kube.pods import keys
-from licorne.kube.runner import Runner, RunSettings
+from licorne.kube.runner import Runner
+from licorne.kube.settings import RunSettings
 
 MEMBERS = 5
 USER = {keys.USER_INFO: '{"user":"ann","groups":["dev"]}'}

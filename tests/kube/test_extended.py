@@ -12,7 +12,7 @@ import pytest
 from common.virtual import run
 from kube import kills, schedules
 from licorne.core.constants import SUM_MAX
-from licorne.kube.api.client import ApiError
+from licorne.kube.api import ApiError
 from licorne.kube.manager.commands import CLAIM_STATUS, DROPPED, CreatePod, Evict, WriteClaim
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim
 from licorne.kube.objects.devices import DeviceRequest, ResourceClaimStatus

@@ -24,7 +24,7 @@ from licorne.kube.manager.stages import Stage
 from licorne.kube.objects import Node, Pod
 from licorne.kube.objects.pods import Condition, Volume
 from licorne.kube.pods.work import PodContext, read_pod, unix_seconds
-from licorne.kube.runner import RunSettings
+from licorne.kube.settings import RunSettings
 from licorne.si import v19
 from licorne.si.messages import Termination
 
@@ -764,7 +764,7 @@ def test_a_gang_that_reserves_goes_on_when_gangs_are_turned_off() -> None:
     manager.lifecycle.pod_seen(member("first"))
     bodies = [one.body for one in created(step(manager))]
     settings = msgspec.structs.replace(manager.lifecycle.context.settings, gangs=False)
-    manager.lifecycle.context = msgspec.structs.replace(manager.lifecycle.context, settings=settings)
+    manager.lifecycle.context.settings = settings
     for number, body in enumerate(bodies):
         manager.lifecycle.pod_seen(as_pod(f"{number}", body, 10 + number))
     manager.lifecycle.gangs.look_again("app")

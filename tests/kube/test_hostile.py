@@ -17,7 +17,7 @@ from common.virtual import run
 from kube import schedules
 from licorne.kube.objects import ConfigMap, Namespace, Node, Pod
 from licorne.kube.pods import keys
-from licorne.kube.runner import RunSettings
+from licorne.kube.settings import RunSettings
 
 LONG = "x" * (256 << 10)
 TEXTS = st.sampled_from(

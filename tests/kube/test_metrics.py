@@ -14,7 +14,8 @@ from kube.apiserver import FakeClient
 from kube.test_settings import served
 from licorne.host.log import make_log
 from licorne.kube.api import ApiError
-from licorne.kube.runner import Clients, Runner, RunSettings
+from licorne.kube.runner import Clients, Runner
+from licorne.kube.settings import RunSettings
 
 if TYPE_CHECKING:
     import httpx
@@ -94,7 +95,7 @@ class Denied(FakeClient):
             raise ApiError(403, "Forbidden", "pods/binding is forbidden")
         await super().bind(namespace, name, uid, node)
 
-    async def patch_pod_status(self, *_: object) -> None:
+    async def patch_status(self, *_: object) -> None:
         """Be refused."""
         raise ApiError(403, "Forbidden", "pods/status is forbidden")
 
@@ -103,7 +104,7 @@ def test_writes_that_fail_are_seen_in_log_metrics_and_health() -> None:
     async def play() -> None:
         written, world = io.StringIO(), Cluster("500m", "500m")
         client, loop = Denied(world.server), asyncio.get_running_loop()
-        clients = Clients(client, client, client, client.requests)
+        clients = Clients(client, client, client)
         log = make_log(written, form="json")
         clock = lambda: int(loop.time() * 1e9)  # noqa: E731
         runner = Runner(clients, RunSettings(), log=log, clock=clock, wall=world.now_s)

@@ -17,7 +17,7 @@ from common.examples import examples
 from common.planting import LOOKED_AT, Counted, a_law_breaks
 from common.virtual import run
 from kube.test_reflector import CUT, EXPIRED, Silent, added, bookmark
-from licorne.kube.api import ApiError, Kind, Page, WatchEvent
+from licorne.kube.api import ApiError, Client, Kind, Page, WatchEvent
 from licorne.kube.api.kinds import NAMESPACES
 from licorne.kube.reflector import Reflector
 
@@ -33,7 +33,7 @@ class Outage(NamedTuple):
     forgets: bool
 
 
-class Server:
+class Server(Client):
     """A server of one object, which never changes; not even a bookmark is sent. At times it is away."""
 
     def __init__(self, outages: list[Outage]) -> None:

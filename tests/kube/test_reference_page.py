@@ -11,8 +11,7 @@ import pytest
 
 from licorne.core.base.setting_table import OWN
 from licorne.host.setting_table import SETTINGS as SERVE
-from licorne.kube import configmaps
-from licorne.kube.binding import binder
+from licorne.kube import binder, configmaps
 from licorne.kube.manager.lifecycle import ASK_AGAIN_BACKOFF
 from licorne.kube.pods import keys
 from licorne.kube.settings import SETTINGS

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from common.virtual import run
-from licorne.kube.api import ApiError, ExpiredError, Fault, Kind, Page, UnansweredError, WatchEvent
+from licorne.kube.api import ApiError, Client, ExpiredError, Fault, Kind, Page, UnansweredError, WatchEvent
 from licorne.kube.api.kinds import NAMESPACES, config_map_kind
 from licorne.kube.objects import Namespace
 from licorne.kube.objects.meta import ObjectMeta
@@ -75,7 +75,7 @@ class Silent:
         """Take in that an object is gone."""
 
 
-class Script:
+class Script(Client):
     """Answers watches and lists one after the other; when no answer is left, the reflector is stopped."""
 
     def __init__(self, *streams: list[Step], pages: tuple[Step, ...] = ()) -> None:
@@ -404,7 +404,7 @@ def test_a_server_that_wants_to_be_left_alone_is() -> None:
     assert script.waits == [17.0]
 
 
-class Always:
+class Always(Client):
     """Answers every call of a kind alike, in ten milliseconds; what is not said is answered well."""
 
     def __init__(

@@ -17,7 +17,7 @@ from common.virtual import VirtualLoop, run
 from kube import faults, schedules
 from kube.apiserver import FakeClient, Server, Trouble
 from licorne.kube.api import ApiError, Kind, WatchEvent
-from licorne.kube.binding.binder import AT_ONCE
+from licorne.kube.binder import AT_ONCE
 from rings import first_in_gate
 
 MORE, PARTS = 2000, 10
@@ -180,7 +180,7 @@ def test_nothing_is_bound_after_a_pause_while_the_cluster_may_not_be_read() -> N
 
 def test_bindings_go_on_while_no_other_write_is_answered() -> None:
     class Hangs(FakeClient):
-        async def patch_pod_status(self, *_: Any) -> None:
+        async def patch_status(self, *_: Any) -> None:
             await asyncio.Event().wait()
 
         async def create(self, path: str, body: dict[str, Any]) -> None:

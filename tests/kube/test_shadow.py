@@ -14,7 +14,8 @@ from kube import ends, schedules
 from kube.apiserver import FakeClient
 from licorne.kube.manager.commands import Bind
 from licorne.kube.objects import PriorityClass
-from licorne.kube.runner import Runner, RunSettings
+from licorne.kube.runner import Runner
+from licorne.kube.settings import RunSettings
 from licorne.kube.shadow import DIFFERENCES_MAX, Shadow
 from seeds import some_seeds
 
@@ -61,7 +62,7 @@ def test_beside_another_scheduler_nothing_is_written_and_its_decisions_are_adopt
         world = schedules.World(seed)
         shadow_client = FakeClient(world.server)
         written: list[str] = []
-        for name in ("bind", "create", "delete_pod", "patch_pod_status"):
+        for name in ("bind", "create", "delete_pod", "patch_status"):
             setattr(shadow_client, name, lambda *_, name=name, **__: written.append(name))
         runner, task = schedules.start(world, shadow_client, OTHERS)
         await asyncio.sleep(1.0)

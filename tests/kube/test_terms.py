@@ -169,7 +169,7 @@ def test_the_default_spread_of_kube_scheduler_only_orders_nodes() -> None:
 def test_a_pod_that_waits_is_told_again_when_its_workload_comes_and_goes() -> None:
     places = Places()
     lifecycle = places.manager.lifecycle
-    lifecycle.context = msgspec.structs.replace(lifecycle.context, spreading=Spreading(read_constraints(DEFAULTS)))
+    lifecycle.context.spreading = Spreading(read_constraints(DEFAULTS))
     places.pod("p", labels={"app": "a"})
     places.run()
 

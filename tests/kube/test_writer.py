@@ -12,17 +12,16 @@ import msgspec
 import pytest
 
 from common.virtual import run
-from licorne.kube.api import ApiError, UnansweredError
+from licorne.kube.api import ApiError, Client, UnansweredError
 from licorne.kube.manager.commands import CreatePod, Evict, PostEvent, SetCondition, SetGroupCondition
 from licorne.kube.pauses import PauseGuard
-from licorne.kube.writing import Writer
-from licorne.kube.writing.writer import AT_ONCE, REFUSED_S, REPORTS_MAX, TRIES_TO_REPORT
+from licorne.kube.writer import AT_ONCE, REFUSED_S, REPORTS_MAX, TRIES_TO_REPORT, Writer
 
 FAILURE = PostEvent("Pod", "ns", "p", "u", "PodBindFailure", "PodBindFailure", "no bindings today", warning=True)
 OTHER = PostEvent("Pod", "ns", "p", "u", "PodBindFailure", "PodBindFailure", "the pod is gone", warning=True)
 
 
-class Events:
+class Events(Client):
     """The events of an API server; each call with an outcome of `outcomes`, if there is one left, ends with that."""
 
     def __init__(self, outcomes: list[Exception | None] | None = None) -> None:
@@ -51,9 +50,7 @@ class Events:
         return b""
 
     async def delete_pod(self, *_: Any) -> None: ...
-    async def delete(self, *_: Any) -> None: ...
-    async def patch_pod_status(self, *_: Any) -> None: ...
-    async def patch_group_status(self, *_: Any) -> None: ...
+    async def patch_status(self, *_: Any) -> None: ...
 
 
 def played(client: Events, *moments: tuple[float, PostEvent], forgets_s: float | None = None) -> Events:
@@ -181,13 +178,19 @@ def test_a_placeholder_that_is_not_wanted_any_more_is_not_created() -> None:
 
 
 def test_a_placeholder_whose_name_is_taken_is_told() -> None:
-    taken: list[tuple[str, str]] = []
+    told: list[tuple[str, str, bool]] = []
 
     async def play() -> None:
         loop = asyncio.get_running_loop()
         guard = PauseGuard(lambda: int(loop.time() * 1e9), loop.time)
         found = Events([ApiError(409, "AlreadyExists", "there is one already")])
-        writer = Writer(found, lambda *_: None, taken=lambda *what: taken.append(what), guard=guard, clock=loop.time)
+        writer = Writer(
+            found,
+            lambda *_: None,
+            exists=lambda *what, taken: told.append((*what, taken)),
+            guard=guard,
+            clock=loop.time,
+        )
         tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(writer.run())]
         writer.write(CreatePod("ns", "app", "g", "owner", {"metadata": {"name": "tg-app-g-1"}}))
         await asyncio.sleep(10.0)
@@ -196,7 +199,7 @@ def test_a_placeholder_whose_name_is_taken_is_told() -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     run(play())
-    assert taken == [("app", "tg-app-g-1")]
+    assert told == [("app", "tg-app-g-1", True)]
 
 
 BROKEN = ApiError(500, "InternalError", "failed calling webhook")
@@ -236,13 +239,8 @@ class Tenants(Events):
     async def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
         await self._take("delete", namespace, name)
 
-    async def patch_pod_status(
-        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
-    ) -> None:
-        await self._take("patch", namespace, name)
-
-    async def patch_group_status(
-        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str
+    async def patch_status(
+        self, kind: Any, namespace: str, name: str, uid: str, status: Any, version: str = ""
     ) -> None:
         await self._take("patch", namespace, name)
         self.told = status
@@ -351,7 +349,7 @@ def test_an_older_condition_is_not_written_after_a_newer_one() -> None:
     texts: list[str] = []
 
     class Busy(Tenants):
-        async def patch_pod_status(self, namespace: str, name: str, uid: str, status: Any, version: str = "") -> None:
+        async def patch_status(self, kind: Any, namespace: str, name: str, uid: str, status: Any, *_: str) -> None:
             texts.append(status["conditions"][0]["message"])
             if len(texts) == 1:
                 raise ApiError(429, "TooManyRequests", "busy", 20.0)

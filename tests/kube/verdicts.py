@@ -218,7 +218,7 @@ class Production(Places):
         self.made_namespaces: set[str] = set()  # those of pods that wait, which no object of the case is
         given = case.get("config", {}).get("spreadDefaults")
         spreading = Spreading(OF_SYSTEM if given is None else read_constraints(json.dumps(given)))
-        lifecycle.context = msgspec.structs.replace(lifecycle.context, spreading=spreading)
+        lifecycle.context.spreading = spreading
         kinds = ("namespaces", "nodes", *VOLUME_KINDS, *DEVICE_KINDS, "pods", *WORKLOADS_BY_PLURAL)
         self.put({kind: case.get(kind, []) for kind in kinds})
 

@@ -66,7 +66,7 @@ def asked(world: World, *addresses: str, cookie: str = "") -> list[httpx.Respons
         transport = httpx.ASGITransport(world.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://page") as client:
             found = [await client.get(address, headers={"cookie": cookie}) for address in addresses]
-        world.app.end()
+        world.app.handlers.ending.set()
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
         return found
 

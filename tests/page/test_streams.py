@@ -83,7 +83,7 @@ def test_streams_end_with_the_server() -> None:
 
     async def work(said: asyncio.Queue[Any], _gone: asyncio.Event) -> None:
         await said.get()
-        world.app.end()
+        world.app.handlers.ending.set()
         while (await said.get())["more_body"]:
             pass
 

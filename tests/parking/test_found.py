@@ -213,3 +213,8 @@ def test_a_daemon_evicts_the_pod_that_it_wants_near_when_there_is_another(parkin
     assert victims(b, after=1) == []
     b.ask("a", "other", vcore=1, tags=pod("db"))
     assert victims(b, after=1) == ["v0"]
+
+
+def test_a_scenario_in_which_room_was_taken_beside_a_domain_that_is_to_open() -> None:
+    """A daemon waits for a pod that others are evicted for, and then for room as well: it evicts as soon as that is lacking."""
+    compare.run(881010078, Situations())

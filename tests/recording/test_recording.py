@@ -167,7 +167,7 @@ def test_requests_are_recorded_as_they_came_and_in_the_parts_in_which_they_were_
         api = registered(recorder)
         for number in range(5):
             data = asks(300, first=300 * number)
-            rm_id, translation = adapt_v19.inputs_from_allocation_bytes(data)
+            rm_id, translation = adapt_v19.ALLOCATIONS.at_once(data)
             translation.part = Part(data, 0)
             for portion in portions(translation, (64,)):
                 api.take(rm_id, portion, now_ns=(2 + number) * SECOND_NS)

@@ -6,17 +6,19 @@ import asyncio
 import io
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import msgspec
+import pytest
 
 from common.waiting import WAIT_S, eventually
 from licorne.grpc.service import Service, Web, make_log
-from licorne.grpc.service.configuration import Changes, Given, building, load_all
+from licorne.grpc.service.configuration import Changes, Given, building, changes, load_all
+from licorne.grpc.service.configuration.loaded import load_again
 from licorne.grpc.service.configuration.queues import Groups
 from licorne.host.log import Levels
 from service.peers import Peer
@@ -258,7 +260,7 @@ def test_settings_that_take_effect_at_once(tmp_path: Path) -> None:
             assert (made.service.settings.managers, made.service.sessions.settings.rm_timeout_s) == (1, 5.0)
             assert made.service.settings.message_bytes == 4 << 20
             assert made.levels.of("core.rmproxy") == 40
-            assert (web._app.limits.streams, monitor.ring.made - monitor.ring.lowest) == (3, 2)
+            assert (web._app.handlers.limits.streams, monitor.ring.made - monitor.ring.lowest) == (3, 2)
             await peer.application("quiet")
             assert monitor.ring.made == events
             async with httpx.AsyncClient(base_url=f"http://{web.addresses[0]}", timeout=WAIT_S) as client:
@@ -304,15 +306,12 @@ def test_half_a_file_is_not_taken(tmp_path: Path) -> None:
     file.write_text(QUEUES % "a")
     taken: list[str] = []
 
+    def watch(old: Any, read: Any) -> Any:
+        taken.append(file.read_text())
+        return load_again(old, read)
+
     async def story() -> None:
         async with running(options={"licorne.config": str(file)}) as made:
-            load: Callable[..., Any] = made.changes._load
-
-            def watch(old: Any, read: Any) -> Any:
-                taken.append(file.read_text())
-                return load(old, read)
-
-            made.changes._load = watch
             marks = made.changes._marks
             looks = 0
 
@@ -328,7 +327,9 @@ def test_half_a_file_is_not_taken(tmp_path: Path) -> None:
             await made.until(APPLIED)
             assert taken == [QUEUES % "b"]
 
-    asyncio.run(story())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changes, "load_again", watch)
+        asyncio.run(story())
 
 
 def test_a_signal_reads_again_at_once(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_an_ask_beyond_a_limit_is_refused_and_the_others_go_on(
     fine = [ask(f"k{number}", allocation_tags=tags) for number in range(3)]
     request = v19.AllocationRequest(rm_id="rm", allocations=[*fine[:2], bad, fine[2]])
     if on_wire:
-        _, translation = adapt_v19.inputs_from_allocation_bytes(wire.encode(request))
+        _, translation = adapt_v19.ALLOCATIONS.at_once(wire.encode(request))
     else:
         translation = adapt_v19.inputs_from_allocation_request(request)
     asyncio.run(enforce(translation, LIMITS))
@@ -114,7 +114,7 @@ def test_the_first_document_s_requests_too() -> None:
         asks=[first.AllocationAsk(allocation_key="k", application_id="a"), first.AllocationAsk(allocation_key=LONG)],
         new_applications=[AddApplicationRequest(application_id="a"), AddApplicationRequest(application_id=LONG)],
     )
-    _, translation = adapt_first.inputs_from_update_bytes(wire.encode(request))
+    _, translation = adapt_first.UPDATES.at_once(wire.encode(request))
     asyncio.run(enforce(translation, LIMITS))
     assert [type(one) for one in translation.outputs] == [RejectedApplication, RejectedAllocation]
     assert len(translation.inputs) == 2
@@ -122,7 +122,7 @@ def test_the_first_document_s_requests_too() -> None:
 
 def test_a_request_within_the_limits_is_left_unchanged() -> None:
     request = v19.AllocationRequest(rm_id="rm", allocations=[ask(f"k{number}") for number in range(5)])
-    _, translation = adapt_v19.inputs_from_allocation_bytes(wire.encode(request))
+    _, translation = adapt_v19.ALLOCATIONS.at_once(wire.encode(request))
     before = translation.inputs
     asyncio.run(enforce(translation, LIMITS))
     assert translation.inputs is before

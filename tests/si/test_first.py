@@ -340,8 +340,8 @@ def test_each_item_is_read_or_refused(
         )
     )
     assert len(result.inputs) + len(result.outputs) == len(ask_fields) + len(node_fields) + len(others)
-    msgspec.json.encode(result.inputs, enc_hook=lambda message: message.fields())
-    msgspec.json.encode(result.outputs, enc_hook=lambda message: message.fields())
+    msgspec.json.encode(result.inputs)
+    msgspec.json.encode(result.outputs)
 
 
 # -- answers

@@ -71,8 +71,8 @@ def by_object(adapter: ModuleType, request: Any) -> Translation:
 
 def by_bytes(adapter: ModuleType, data: bytes) -> tuple[str, Translation]:
     if adapter is adapt_v19:
-        return adapt_v19.inputs_from_allocation_bytes(data)
-    return adapt_first.inputs_from_update_bytes(data)
+        return adapt_v19.ALLOCATIONS.at_once(data)
+    return adapt_first.UPDATES.at_once(data)
 
 
 def the_long_way(adapter: ModuleType, ask: type[Any], items: list[Any]) -> tuple[list[Any], list[str]]:

@@ -177,7 +177,7 @@ def test_an_error_names_the_field_and_the_byte(data: bytes, error: str) -> None:
     with pytest.raises(WireError) as one:
         decode(v19.AllocationRequest, data)
     with pytest.raises(WireError) as other:
-        adapt_v19.inputs_from_allocation_bytes(data)
+        adapt_v19.ALLOCATIONS.at_once(data)
     assert str(one.value).startswith(error)
     assert str(other.value) == str(one.value)
 

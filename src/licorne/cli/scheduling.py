@@ -32,8 +32,8 @@ from licorne.kube.configmaps import ConfigurationError, read_configuration
 from licorne.kube.lease import LeaseLostError
 from licorne.kube.objects import ConfigMap
 from licorne.kube.pods.spreading import SYSTEM, ConstraintsError, read_constraints
-from licorne.kube.runner import Clients, Runner, RunSettings
-from licorne.kube.settings import RESTART, TABLE, shown
+from licorne.kube.runner import Clients, Runner
+from licorne.kube.settings import RESTART, TABLE, RunSettings, shown
 from licorne.state.recording import Recorder, RecordingError
 
 READING = 64
@@ -179,7 +179,7 @@ async def _run(
     ):
         await access.headers()  # what cannot say who we are ends at once
         runner = Runner(
-            Clients(reading, binding, writing, requests),
+            Clients(reading, binding, writing),
             settings,
             web=web,
             security=security,

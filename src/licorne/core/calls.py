@@ -96,7 +96,7 @@ class Calls:
             NoEffectError: with `strict`, the request ends or changes something that does not exist.
         """
         if isinstance(request, bytes):
-            rm_id, translation = adapt_first.inputs_from_update_bytes(request)
+            rm_id, translation = adapt_first.UPDATES.at_once(request)
             self._check(rm_id, "UpdateRequest", True)
             self._take(rm_id, translation, now_ns)
             return
@@ -120,7 +120,7 @@ class Calls:
     def update_allocation(self, request: v19.AllocationRequest | bytes, *, now_ns: Moment = None) -> None:
         """Take in asks, allocations and releases (1.9), as a message or its bytes; raise the errors of `update`."""
         if isinstance(request, bytes):
-            rm_id, translation = adapt_v19.inputs_from_allocation_bytes(request)
+            rm_id, translation = adapt_v19.ALLOCATIONS.at_once(request)
             self._check(rm_id, "AllocationRequest", False)
             if self.input_log is not None:
                 translation.part = Part(request, 0)

@@ -24,7 +24,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -326,9 +326,8 @@ class _Feed:
         self._stop()
         self._processes += 1
         command = [sys.executable, "-m", "licorne.answers.following", *catching_up]
-        process = subprocess.Popen(  # noqa: S603
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
-        )
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)  # noqa: S603
         self._process = process
         threading.Thread(
             target=self._listen, args=(process, self._processes), name="licorne-answers", daemon=True
@@ -340,9 +339,8 @@ class _Feed:
             return
         assert process.stdin is not None
         data = _encode(block)
-        rest = memoryview(BLOCK.pack(len(data)) + data)
-        while rest:
-            rest = rest[process.stdin.write(rest) or 0 :]
+        process.stdin.write(BLOCK.pack(len(data)) + data)
+        process.stdin.flush()
 
     def _fail(self, reason: str) -> None:
         if self._process is not None:
@@ -366,23 +364,12 @@ class _Feed:
 
     def _listen(self, process: subprocess.Popen[bytes], process_number: int) -> None:
         assert process.stdout is not None and process.stderr is not None
-        while head := _read(process.stdout, FRAME.size):
+        while len(head := process.stdout.read(FRAME.size)) == FRAME.size:
             question, kind, length = FRAME.unpack(head)
-            self._took(question, kind, _read(process.stdout, length))
+            self._took(question, kind, process.stdout.read(length))
         said = process.stderr.read().decode(errors="replace").strip()[-1000:]
         status = process.wait()
         process.stdout.close()
         process.stderr.close()
         if process is self._process:
             self._ended(process_number, said or f"its process ended with {status}")
-
-
-def _read(stream: IO[bytes], count: int) -> bytes:
-    """Return so many bytes; nothing if the stream ends before."""
-    found = b""
-    while len(found) < count:
-        piece = stream.read(count - len(found))
-        if not piece:
-            return b""
-        found += piece
-    return found

@@ -13,14 +13,14 @@ SLICE_S = 0.003
 _T = TypeVar("_T")
 
 
-async def paced(steps: Iterable[_T], slice_s: float = SLICE_S) -> AsyncIterator[_T]:
-    """Yield the steps one by one, and give the loop a turn after each slice of `slice_s` seconds."""
-    ends = time.perf_counter() + slice_s
+async def paced(steps: Iterable[_T]) -> AsyncIterator[_T]:
+    """Yield the steps one by one, and give the loop a turn after each slice of `SLICE_S` seconds."""
+    ends = time.perf_counter() + SLICE_S
     for step in steps:
         yield step
         if time.perf_counter() >= ends:
             await asyncio.sleep(0)
-            ends = time.perf_counter() + slice_s
+            ends = time.perf_counter() + SLICE_S
 
 
 def steady_clock() -> Callable[[], int]:

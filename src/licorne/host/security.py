@@ -42,14 +42,18 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
             raise SecurityError("TLS needs both a certificate and its key")
         if self.client_ca and not self.certificate:
             raise SecurityError("certificates of clients can only be checked where the service has one itself")
-        exposed = self.exposed(addresses, tokens=bool(self.token))
-        if not exposed or self.insecure:
-            return
-        if not self.certificate:
-            raise SecurityError(f"{exposed[0]} is beyond loopback: give TLS a certificate and a key, or say insecure")
-        raise SecurityError(
-            f"{exposed[0]} is beyond loopback: ask for certificates of clients or a token, or say insecure"
-        )
+        self.refuse_exposed(addresses, "certificates of clients or a token", tokens=bool(self.token))
+
+    def refuse_exposed(self, addresses: Sequence[str], what: str, *, tokens: bool) -> None:
+        """Refuse addresses that are exposed, unless that is allowed (`insecure`); `what`: what clients may be asked for.
+
+        Raises:
+            SecurityError: an address beyond loopback without TLS and client authentication.
+        """
+        exposed = self.exposed(addresses, tokens=tokens)
+        if exposed and not self.insecure:
+            need = f"ask for {what}" if self.certificate else "give TLS a certificate and a key"
+            raise SecurityError(f"{exposed[0]} is beyond loopback: {need}, or say insecure")
 
     def exposed(self, addresses: Sequence[str], *, tokens: bool) -> list[str]:
         """Return the addresses beyond loopback without TLS and client authentication. `tokens`: a token is needed."""

@@ -33,13 +33,10 @@ _LOG_S = 0.5
 
 
 @contextmanager
-def signals(
-    ended: asyncio.Event, again: Callable[[], None], log: Log, *, ends_in_s: float = ENDS_IN_S
-) -> Iterator[None]:
+def signals(ended: asyncio.Event, again: Callable[[], None], log: Log) -> Iterator[None]:
     """Handle signals within the `with` block: SIGTERM and SIGINT set `ended`, SIGHUP calls `again`, both in the loop.
 
     The handlers are set by `signal.signal`, not by the loop, so that they also run while the loop is stuck.
-    `ends_in_s`: seconds from SIGTERM or SIGINT until the process is ended by force.
     """
     loop = asyncio.get_running_loop()
     asked: SimpleQueue[bool] = SimpleQueue()  # `put` is reentrant, so a signal handler may call it at any point
@@ -53,8 +50,8 @@ def signals(
     def watch() -> None:
         if not asked.get():
             return
-        time.sleep(ends_in_s)
-        log.error("it did not end in time, and is cut off", seconds=ends_in_s)
+        time.sleep(ENDS_IN_S)
+        log.error("it did not end in time, and is cut off", seconds=ENDS_IN_S)
         time.sleep(_LOG_S)
         os._exit(1)
 

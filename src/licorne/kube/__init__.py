@@ -11,8 +11,8 @@
 - `lease`: which of several processes writes. `pauses`: notices that the process was paused, so that nothing is sent
   before the cluster has been read again, or without the lease.
 - `failing`: leaves workers to other namespaces while the requests of one fail. `results`: what becomes of writes.
-- `binding`: carries the bindings out; `shadow`: compares them with those of another scheduler instead.
-- `writing`: carries the other commands out; `unseen`: placeholders that it created and nobody has seen.
+- `binder`: carries the bindings out; `shadow`: compares them with those of another scheduler instead.
+- `writer`: carries the other commands out; `unseen`: placeholders that it created and nobody has seen.
 
 What decides is free of input and output, and what reads and writes decides nothing. The scheduler is used in process.
 

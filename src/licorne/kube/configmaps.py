@@ -16,7 +16,7 @@ from licorne.config.problems import ConfigError
 from licorne.core.base.setting_table import OWN
 from licorne.kube.objects import ConfigMap
 from licorne.kube.pods.work import WorkSettings
-from licorne.kube.settings import TABLE, Settings, read_settings, unusable
+from licorne.kube.settings import TABLE, Settings, read_settings, unread
 from licorne.si.constants import DEFAULT_PARTITION
 from licorne.si.partitions import short_partition
 
@@ -79,7 +79,7 @@ def read_configuration(maps: Mapping[str, ConfigMap], policy_group: str = "") ->
     given = {
         key: text for key, text in texts.items() if not key.endswith(".yaml") and (text or TABLE.find(key) is None)
     }
-    if wrong := [f"{origins[key]}: {why}" for key, why in unusable(given)]:
+    if wrong := [f"{origins[key]}: {why}" for key, why in unread(given, lenient=False)]:
         raise ConfigurationError("; ".join(wrong))
     settings = read_settings(given)
     key = f"{policy_group or settings.policy_group}.yaml"

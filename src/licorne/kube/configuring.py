@@ -16,8 +16,8 @@ from licorne.kube.configmaps import Configuration, ConfigurationError, check_que
 from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import PostEvent
 from licorne.kube.objects import ConfigMap
-from licorne.kube.settings import RunSettings, misread, set_levels, wait_for_restart
-from licorne.kube.writing import Writer
+from licorne.kube.settings import RunSettings, unread, wait_for_restart
+from licorne.kube.writer import Writer
 from licorne.si import v19
 
 
@@ -80,7 +80,7 @@ class ConfigMaps:
         self._texts_at_start = configuration.texts
         self._policy_group = configuration.settings.policy_group
         self._adopt(configuration)
-        for text in misread(configuration.texts):
+        for _, text in unread(configuration.texts, lenient=True):
             self._log.warning(text)
         self._manager.outbox.rm_id = configuration.settings.cluster_id
         self._begun = True
@@ -123,7 +123,7 @@ class ConfigMaps:
         if self._retune is not None:
             self._retune(configuration)
         self._log.info("the configuration has been changed", config_map=name)
-        for text in misread(configuration.texts):
+        for _, text in unread(configuration.texts, lenient=True):
             self._log.warning(text)
             self._tell_map(found, "ValueNotUsed", text)
         waiting = wait_for_restart(self._texts_at_start, configuration.texts)
@@ -137,12 +137,11 @@ class ConfigMaps:
         """Set what the manager, gangs, events and log levels read of a configuration; the scheduler and REST are told elsewhere."""
         self.in_force, settings = configuration, configuration.settings
         lifecycle = self._manager.lifecycle
-        work = configuration.work_settings(self._settings.scheduler_names)
-        lifecycle.context = msgspec.structs.replace(lifecycle.context, settings=work)
+        lifecycle.context.settings = configuration.work_settings(self._settings.scheduler_names)
         lifecycle.gangs.settings = settings
         lifecycle.attempts.timeout_s = settings.volume_bind_timeout_ns / 1e9
         lifecycle.scheduled_events = settings.scheduled_events
-        set_levels(self._levels, settings)
+        self._levels.set(settings.level, settings.levels)
 
     def _reload(self, configuration: Configuration) -> None:
         """Give the scheduler another configuration; raises ConfigurationError or QueuesError if it is refused."""

@@ -17,10 +17,10 @@ import contextlib
 import platform
 import uuid
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from licorne.host.log import Log
-from licorne.kube.api import ApiError, Kind, UnansweredError
+from licorne.kube.api import ApiError, Client, UnansweredError
 from licorne.kube.api.kinds import LEASES
 from licorne.kube.objects import Lease
 from licorne.kube.objects.meta import micro_time
@@ -39,20 +39,6 @@ class LeaseLostError(Exception):
     """Another process has the Lease, or it was deleted: this one must not write any more."""
 
 
-class LeaseClient(Protocol):
-    """What is needed of a client."""
-
-    async def get(self, kind: Kind[Lease], namespace: str, name: str) -> Lease:
-        """Return an object."""
-        ...
-
-    async def create(self, path: str, body: dict[str, Any]) -> None:
-        """Create an object."""
-
-    async def patch(self, path: str, body: dict[str, Any]) -> object:
-        """Change fields of an object, if it has the version that the body names."""
-
-
 class HeldLease:
     """The Lease, as this process has it or waits for it.
 
@@ -69,7 +55,7 @@ class HeldLease:
 
     def __init__(
         self,
-        client: LeaseClient,
+        client: Client,
         namespace: str,
         *,
         clock: Callable[[], int],

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from licorne.host.log import Log, named
-from licorne.kube.api import Kind
+from licorne.kube.api import Client, Kind
 from licorne.kube.api.kinds import (
     CLAIMS,
     DISRUPTION_BUDGETS,
@@ -36,7 +36,7 @@ from licorne.kube.manager import Manager
 from licorne.kube.objects import KubernetesObject
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods.spreading import Spreading, read_constraints
-from licorne.kube.reflector import Handler, Reflector, Source
+from licorne.kube.reflector import Handler, Reflector
 from licorne.kube.settings import RunSettings
 
 T = TypeVar("T", bound=KubernetesObject)
@@ -72,7 +72,7 @@ class Reading:
 
     def __init__(
         self,
-        source: Source,
+        source: Client,
         manager: Manager,
         settings: RunSettings,
         *,
@@ -107,8 +107,7 @@ class Reading:
             self.objects(kind, manager.named_seen, manager.named_gone)
         if not self._settings.spread:
             return
-        spreading = Spreading(read_constraints(self._settings.spread))
-        manager.lifecycle.context = msgspec.structs.replace(manager.lifecycle.context, spreading=spreading)
+        manager.lifecycle.context.spreading = Spreading(read_constraints(self._settings.spread))
         for kind in WORKLOADS:
             seen, gone = (functools.partial(act, kind.name) for act in (manager.workload_seen, manager.workload_gone))
             self.objects(kind, seen, gone)

@@ -13,7 +13,7 @@ import contextlib
 import random
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -34,27 +34,26 @@ from licorne.host.web.backend import Backend
 from licorne.host.web.monitor import Monitor
 from licorne.host.web.server import Web, WebServer
 from licorne.host.web.settings import WebSettings
-from licorne.kube.api import Requests
+from licorne.kube.api import Client
 from licorne.kube.api.kinds import (
     PODS,
     config_map_kind,
 )
-from licorne.kube.binding import Binder, BindingClient
+from licorne.kube.binder import Binder
 from licorne.kube.configmaps import Configuration, ConfigurationError, check_queues
 from licorne.kube.configuring import ConfigMaps, build_info
 from licorne.kube.health import Health
-from licorne.kube.lease import HeldLease, LeaseClient, LeaseLostError
+from licorne.kube.lease import HeldLease, LeaseLostError
 from licorne.kube.manager import Manager, Outbox
 from licorne.kube.manager.commands import AskAgain, Bind, GiveUpClaims
 from licorne.kube.objects import Pod
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.reading import Reading
-from licorne.kube.reflector import Source
 from licorne.kube.results import Results
 from licorne.kube.settings import TABLE, RunSettings
 from licorne.kube.shadow import Difference, Shadow
 from licorne.kube.unseen import UnseenPlaceholders
-from licorne.kube.writing import Writer, WritingClient
+from licorne.kube.writer import Writer
 from licorne.si.messages import Output
 from licorne.state.recording.noting import Both
 
@@ -70,17 +69,12 @@ REVIEW_S: Final = 1.0
 """How often pods that wait are looked at, to tell why they do."""
 
 
-class _Writes(WritingClient, LeaseClient, Protocol):
-    """What a client of the API server offers for all writes except bindings."""
-
-
 class Clients(msgspec.Struct, frozen=True):
-    """Connections to the API server, apart, so that none of these uses can delay another, and what counts their calls."""
+    """Connections to the API server, apart, so that none of these uses can delay another; they count their calls together."""
 
-    reading: Source
-    binding: BindingClient
-    writing: _Writes
-    requests: Requests = msgspec.field(default_factory=Requests)
+    reading: Client
+    binding: Client
+    writing: Client
 
 
 class Runner:
@@ -125,7 +119,7 @@ class Runner:
         )
         self.follower = follower
         self.api.input_log = Both.of(recorder, follower)
-        self._requests = clients.requests
+        self._requests = clients.reading.requests
         kubernetes = named(log, "kubernetes")
         self.results = Results(kubernetes.error, self._clock)
         self.lease: HeldLease | None = None
@@ -152,7 +146,7 @@ class Runner:
         """The garbage collector, for the program that owns the process: `with runner.memory.running(): ...`"""
         self.reading.objects(PODS, self._pod_seen, self._pod_gone)
         self.reading.watch_all()
-        self.health = Health(self.reading, self.results, clients.requests, self.lease, self.shadow)
+        self.health = Health(self.reading, self.results, self._requests, self.lease, self.shadow)
         writer, retune = None if settings.dry_run else self.writer, None if web is None else self._retune
         self.config_maps = ConfigMaps(manager, settings, levels or Levels(), log, writer, retune)
         for name in CONFIG_MAP_NAMES:
@@ -163,7 +157,7 @@ class Runner:
         self._server: WebServer | None = None
         self.monitor: Monitor | None = None
 
-    def _make_binder(self, client: BindingClient) -> Binder:
+    def _make_binder(self, client: Client) -> Binder:
         return Binder(
             client,
             self.manager.lifecycle.bound,
@@ -176,12 +170,11 @@ class Runner:
             rng=self._rng,
         )
 
-    def _make_writer(self, client: WritingClient) -> Writer:
+    def _make_writer(self, client: Client) -> Writer:
         return Writer(
             client,
             self._unseen.not_created,
-            created=self._unseen.created,
-            taken=self._unseen.taken,
+            exists=self._unseen.exists,
             is_wanted=self.manager.lifecycle.gangs.is_wanted,
             is_gone=self.manager.records.is_gone,
             not_told=self.manager.lifecycle.not_told,
@@ -429,6 +422,3 @@ class Runner:
             waiting.review(self._rounds)
             if self.manager.lifecycle.groups.review() or len(waiting):
                 self._carry_out()
-
-
-__all__ = ["Clients", "RunSettings", "Runner", "build_info"]

@@ -8,7 +8,7 @@ registered once, so those of its settings that take effect at a registration do 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -18,9 +18,6 @@ from licorne.core.base import setting_table
 from licorne.core.base.setting_table import OWN, Applies, Setting, SettingTable
 from licorne.host.setting_table import TABLE as SERVE
 from licorne.host.shown_settings import Shown
-
-if TYPE_CHECKING:
-    from licorne.host.log import Levels
 
 RESTART: Final = "at restart"
 
@@ -126,30 +123,16 @@ def read_settings(texts: Mapping[str, str]) -> Settings:
     return TABLE.fill(Settings(), {key: text for key, text in texts.items() if text})
 
 
-def unusable(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the key of each value that cannot be used, with a sentence, whether or not it has an effect here.
+def unread(texts: Mapping[str, str], *, lenient: bool) -> Iterator[tuple[str, str]]:
+    """Yield the key of each value that does not parse, with a sentence, whether or not it has an effect here.
 
-    YuniKorn parses the settings that mean nothing here, too, and refuses the ConfigMap for them (docs/spec/k8shim.md, section 11).
+    `lenient`: of the settings that then mean the default, as they do to YuniKorn. Of others YuniKorn refuses the ConfigMap, also
+    for those that mean nothing here (docs/spec/k8shim.md, section 11).
     """
     for key, text in sorted(texts.items()):
         setting = TABLE.find(key)
-        if setting is not None and not setting.lenient and text and setting.kind.read(text) is None:
-            yield key, f"{key}: {text[:80]!r}: {setting.kind.rule}"
-
-
-def set_levels(levels: Levels, settings: Settings) -> None:
-    """Set the levels of the loggers."""
-    levels.set(settings.level, settings.levels)
-
-
-def misread(texts: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each value that does not parse and so means the default, as it does to YuniKorn."""
-    found = []
-    for key, text in sorted(texts.items()):
-        setting = TABLE.find(key)
-        if setting is not None and setting.lenient and text and setting.kind.read(text) is None:
-            found.append(f"{key}: {text[:80]!r}: {setting.kind.rule}; the default is used")
-    return found
+        if setting is not None and setting.lenient is lenient and text and setting.kind.read(text) is None:
+            yield key, f"{key}: {text[:80]!r}: {setting.kind.rule}{'; the default is used' if lenient else ''}"
 
 
 def wait_for_restart(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:

@@ -23,23 +23,16 @@ class UnseenPlaceholders:
         self._checks: set[str] = set()
         """Applications with a timer, one each."""
 
-    def created(self, application_id: str, name: str) -> None:
-        """Note that a placeholder was created."""
-        self._is_there(application_id, name, taken=False)
-
-    def taken(self, application_id: str, name: str) -> None:
-        """Note that the name of a placeholder is taken: the API server has a pod of this name already."""
-        self._is_there(application_id, name, taken=True)
+    def exists(self, application_id: str, name: str, *, taken: bool) -> None:
+        """Note that the API server has a pod of a placeholder's name: the placeholder, or, if it was `taken`, one from before."""
+        self._gangs.created(application_id, name, asyncio.get_running_loop().time(), taken=taken)
+        self._check_later(application_id)
 
     def not_created(self, application_id: str, name: str, reason: str) -> None:
         """Note that a placeholder could not be created, and why."""
         self._gangs.not_created(application_id, name, reason, asyncio.get_running_loop().time())
         self._check_later(application_id)
         self._changed()
-
-    def _is_there(self, application_id: str, name: str, *, taken: bool) -> None:
-        self._gangs.created(application_id, name, asyncio.get_running_loop().time(), taken=taken)
-        self._check_later(application_id)
 
     def _check_later(self, application_id: str) -> None:
         if application_id not in self._checks:

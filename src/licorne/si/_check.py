@@ -158,28 +158,27 @@ def member(value: object, of: type[E]) -> E:
         raise Mistyped(value, f"must be one of {known}") from None
 
 
+_PLAIN: dict[str, Callable[[object], Any]] = {
+    "string": text,
+    "bool": flag,
+    "int32": int32,
+    "int64": int64,
+    "map": tags,
+    "amounts": amounts,
+}
+
+
 def _single(field: Field) -> Callable[[object], Any]:
     """Return the check of a single value of a field, be it repeated or not."""
     inner: Any = field.type
     match field.kind:
-        case "string":
-            return text
-        case "bool":
-            return flag
-        case "int32":
-            return int32
-        case "int64":
-            return int64
-        case "map":
-            return tags
-        case "amounts":
-            return amounts
         case "enum":
             return lambda value: member(value, inner)
         case "message":
             return lambda value: plain(value, inner)
         case "quantities":
             return lambda value: mapping(value, lambda item: plain(item, inner))
+    return _PLAIN[field.kind]
 
 
 def _of_field(field: Field) -> Callable[[object], Any]:

@@ -116,6 +116,18 @@ def finish(steps: Iterable[None]) -> None:
         pass
 
 
+def translated(
+    req: object, message: type[Message], translate: Callable[[Translation, Any, str], Iterable[None]]
+) -> Translation:
+    """Translate a request given as an object, by the steps of `translate`; one of another type is noted in `ignored`."""
+    result = Translation()
+    if isinstance(req, message):
+        finish(translate(result, req, salvaged(req, "rm_id")))
+    else:
+        result.ignored.append(result.reason(Mistyped(req, f"must be {message.__name__}")))
+    return result
+
+
 def node_attributes(attributes: dict[str, str], rm_id: str) -> tuple[str, dict[str, str]]:
     """Return the short name of the partition that a node's attributes name, and the attributes with it qualified.
 
@@ -273,31 +285,22 @@ def refused_node(value: object, reason: str) -> messages.RejectedNode:
 # -- out: messages that are alike in both dialects -------------------------------------------------------
 
 
-def accepted_application(output: messages.AcceptedApplication) -> _common.AcceptedApplication:
-    """Make the message for an application that was accepted."""
-    return _common.AcceptedApplication(application_id=output.application_id)
-
-
-def rejected_application(output: messages.RejectedApplication) -> _common.RejectedApplication:
-    """Make the message for an application that was refused."""
-    return _common.RejectedApplication(application_id=output.application_id, reason=output.reason)
-
-
-def updated_application(output: messages.UpdatedApplication) -> _common.UpdatedApplication:
-    """Make the message for an application's new state."""
-    return _common.UpdatedApplication(
-        application_id=output.application_id,
-        state=output.state,
-        state_transition_timestamp=output.timestamp_ns,
-        message=output.message,
-    )
-
-
-def accepted_node(output: messages.AcceptedNode) -> _common.AcceptedNode:
-    """Make the message for a node that was accepted."""
-    return _common.AcceptedNode(node_id=output.node_id)
-
-
-def rejected_node(output: messages.RejectedNode) -> _common.RejectedNode:
-    """Make the message for a node that was refused."""
-    return _common.RejectedNode(node_id=output.node_id, reason=output.reason)
+def verdict(output: Output) -> Message:
+    """Make the message for a verdict on an application or a node, or for an application's new state."""
+    match output:
+        case messages.AcceptedApplication():
+            return _common.AcceptedApplication(application_id=output.application_id)
+        case messages.RejectedApplication():
+            return _common.RejectedApplication(application_id=output.application_id, reason=output.reason)
+        case messages.UpdatedApplication():
+            return _common.UpdatedApplication(
+                application_id=output.application_id,
+                state=output.state,
+                state_transition_timestamp=output.timestamp_ns,
+                message=output.message,
+            )
+        case messages.AcceptedNode():
+            return _common.AcceptedNode(node_id=output.node_id)
+        case messages.RejectedNode():
+            return _common.RejectedNode(node_id=output.node_id, reason=output.reason)
+    raise AssertionError(f"{type(output).__name__} is not alike in both dialects")

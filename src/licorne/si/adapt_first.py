@@ -23,27 +23,23 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 from licorne.si import first, messages, wire_roles
-from licorne.si._check import Fault, Mistyped, plain, salvaged
+from licorne.si._check import Fault, Mistyped, plain
 from licorne.si.adapt import (
     STEP_ASKS,
     Reading,
     Translation,
-    accepted_application,
-    accepted_node,
     application_input,
     ask_slow_path,
     ask_slow_path_on_wire,
     changed_attributes,
     each,
-    finish,
     node_attributes,
     readable,
     refused_application,
     refused_node,
-    rejected_application,
-    rejected_node,
     removal_input,
-    updated_application,
+    translated,
+    verdict,
 )
 from licorne.si.decisions import run_end
 from licorne.si.messages import NodeAction, Output, Termination
@@ -71,6 +67,14 @@ _FROM_FIRST = {
 _TO_FIRST = {theirs: ours for ours, theirs in _FROM_FIRST.items()} | {
     Termination.UNKNOWN: first.TerminationType.STOPPED_BY_RM
 }
+_VERDICTS: dict[type[Output], str] = {
+    messages.AcceptedApplication: "accepted_applications",
+    messages.RejectedApplication: "rejected_applications",
+    messages.UpdatedApplication: "updated_applications",
+    messages.AcceptedNode: "accepted_nodes",
+    messages.RejectedNode: "rejected_nodes",
+}
+"""The list of a response for each type of output that is alike in both dialects."""
 
 
 # -- in --------------------------------------------------------------------------------------------------
@@ -81,11 +85,10 @@ def inputs_from_update_request(req: first.UpdateRequest) -> Translation:
 
     A node that cannot be read is refused together with the allocations that it reports.
     """
-    result = Translation()
-    if not isinstance(req, first.UpdateRequest):
-        result.ignored.append(result.reason(Mistyped(req, "must be UpdateRequest")))
-        return result
-    rm_id = salvaged(req, "rm_id")
+    return translated(req, first.UpdateRequest, _made_update)
+
+
+def _made_update(result: Translation, req: first.UpdateRequest, rm_id: str) -> Iterator[None]:
     partitions = names_for(rm_id).short
 
     def asks() -> Iterator[None]:
@@ -94,19 +97,7 @@ def inputs_from_update_request(req: first.UpdateRequest) -> Translation:
         result.inputs += [ask for ask in made if ask is not None]
         yield
 
-    finish(_inputs(result, req, rm_id, asks()))
-    return result
-
-
-def inputs_from_update_bytes(data: bytes) -> tuple[str, Translation]:
-    """Translate a request given as protobuf bytes; return the id of its resource manager, and the translation.
-
-    Its lists are read in the order that the head of this module gives.
-
-    Raises:
-        WireError: the bytes are not such a request; nothing of it takes effect.
-    """
-    return UPDATES.at_once(data)
+    return _inputs(result, req, rm_id, asks())
 
 
 def _update(result: Translation, req: first.UpdateRequest, data: bytes, lengths: list[int]) -> Iterator[None]:
@@ -378,16 +369,8 @@ def _say(response: first.UpdateResponse, output: Output, rm_id: str) -> None:
                     allocation_key=output.key, application_id=output.application_id, reason=output.reason
                 )
             )
-        case messages.RejectedApplication():
-            response.rejected_applications.append(rejected_application(output))
-        case messages.AcceptedApplication():
-            response.accepted_applications.append(accepted_application(output))
-        case messages.UpdatedApplication():
-            response.updated_applications.append(updated_application(output))
-        case messages.RejectedNode():
-            response.rejected_nodes.append(rejected_node(output))
-        case messages.AcceptedNode():
-            response.accepted_nodes.append(accepted_node(output))
+        case _:
+            getattr(response, _VERDICTS[type(output)]).append(verdict(output))
 
 
 def _decision(output: messages.NewAllocation, rm_id: str) -> first.Allocation:

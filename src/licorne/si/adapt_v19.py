@@ -24,8 +24,6 @@ from licorne.si.adapt import (
     STEP_ASKS,
     Reading,
     Translation,
-    accepted_application,
-    accepted_node,
     application_input,
     ask_slow_path,
     ask_slow_path_on_wire,
@@ -36,10 +34,9 @@ from licorne.si.adapt import (
     readable,
     refused_application,
     refused_node,
-    rejected_application,
-    rejected_node,
     removal_input,
-    updated_application,
+    translated,
+    verdict,
 )
 from licorne.si.decisions import released_v19, responses_v19, run_end
 from licorne.si.messages import NewAllocation, NodeAction, Output, Termination, UpdatedApplication
@@ -64,12 +61,7 @@ def inputs_from_application_request(req: v19.ApplicationRequest) -> Translation:
 
     A removal that cannot be read is ignored, like that of an unknown application.
     """
-    result = Translation()
-    if not isinstance(req, v19.ApplicationRequest):
-        result.ignored.append(result.reason(Mistyped(req, "must be ApplicationRequest")))
-        return result
-    finish(_applications(result, req, salvaged(req, "rm_id")))
-    return result
+    return translated(req, v19.ApplicationRequest, _applications)
 
 
 def _applications(result: Translation, req: v19.ApplicationRequest, rm_id: str) -> Iterator[None]:
@@ -109,17 +101,6 @@ def inputs_from_allocation_request(req: v19.AllocationRequest) -> Translation:
     if req.releases is not None:
         finish(_releases(result, req.releases, partitions))
     return result
-
-
-def inputs_from_allocation_bytes(data: bytes) -> tuple[str, Translation]:
-    """Translate a request given as protobuf bytes; return the id of its resource manager, and the translation.
-
-    Asks and allocations come before releases; a release that cannot be read is ignored.
-
-    Raises:
-        WireError: the bytes are not such a request; nothing of it takes effect.
-    """
-    return ALLOCATIONS.at_once(data)
 
 
 def _allocations(result: Translation, req: v19.AllocationRequest, data: bytes, lengths: list[int]) -> Iterator[None]:
@@ -221,12 +202,7 @@ def _release(release: v19.AllocationRelease, partitions: ShortPartitions) -> mes
 
 def inputs_from_node_request(req: v19.NodeRequest) -> Translation:
     """Translate the nodes of a request in order. A node that cannot be read, or whose action is unknown, is refused."""
-    result = Translation()
-    if not isinstance(req, v19.NodeRequest):
-        result.ignored.append(result.reason(Mistyped(req, "must be NodeRequest")))
-        return result
-    finish(_nodes(result, req, salvaged(req, "rm_id")))
-    return result
+    return translated(req, v19.NodeRequest, _nodes)
 
 
 def _nodes(result: Translation, req: v19.NodeRequest, rm_id: str) -> Iterable[None]:
@@ -272,6 +248,14 @@ _LISTS: dict[type[Output], str] = {
     messages.WaitingForResources: "state",
 }
 """The list of a response to which each type of output belongs: outputs with the same name may share a response."""
+_VERDICTS: dict[type[Output], str] = {
+    messages.AcceptedApplication: "accepted",
+    messages.RejectedApplication: "rejected",
+    messages.UpdatedApplication: "updated",
+    messages.AcceptedNode: "accepted",
+    messages.RejectedNode: "rejected",
+}
+"""The list of a response for each type of output that is alike in both dialects."""
 
 
 def responses(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind, Response]]:
@@ -281,13 +265,11 @@ def responses(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind, Respons
 
 def other_responses(outputs: list[Output], start: int, rm_id: str) -> tuple[int, list[tuple[Kind, Response]]]:
     """Return where the run of outputs ends that begins at `start`, and its responses."""
-    first = outputs[start]
     end = start + 1
-    if type(first) is UpdatedApplication and (end == len(outputs) or type(outputs[end]) is not UpdatedApplication):
-        # A single update, as comes with an application's first pod, is a run of its own: the search is spared.
-        response = v19.ApplicationResponse(updated=[updated_application(first)])
-        return end, [("application", response)]
-    end = _end_of_run(outputs, start)
+    # A single update, as comes with an application's first pod, is a run of its own: the search is spared.
+    followed = end < len(outputs) and type(outputs[end]) is UpdatedApplication
+    if type(outputs[start]) is not UpdatedApplication or followed:
+        end = _end_of_run(outputs, start)
     return end, _responses_of_run(outputs, start, end, rm_id)
 
 
@@ -329,37 +311,15 @@ def _responses_of_run(outputs: list[Output], start: int, end: int, rm_id: str) -
         return [("allocation", v19.AllocationResponse(rejected_allocations=rejected))]
     if name == "state":
         return [("state", _state(output)) for output in run]
-    if name == "node verdicts":
-        return [("node", _node_response(run))]
-    return [("application", _application_response(run))]
-
-
-def _application_response(outputs: Iterable[Output]) -> v19.ApplicationResponse:
-    response = v19.ApplicationResponse()
-    for output in outputs:
-        match output:
-            case messages.AcceptedApplication():
-                response.accepted.append(accepted_application(output))
-            case messages.RejectedApplication():
-                response.rejected.append(rejected_application(output))
-            case messages.UpdatedApplication():
-                response.updated.append(updated_application(output))
-    return response
+    kind: Kind = "node" if name == "node verdicts" else "application"
+    response: Response = v19.NodeResponse() if kind == "node" else v19.ApplicationResponse()
+    for output in run:
+        getattr(response, _VERDICTS[type(output)]).append(verdict(output))
+    return [(kind, response)]
 
 
 def _rejected_allocation(output: Any) -> v19.RejectedAllocation:
     return v19.RejectedAllocation(allocation_key=output.key, application_id=output.application_id, reason=output.reason)
-
-
-def _node_response(outputs: Iterable[Output]) -> v19.NodeResponse:
-    response = v19.NodeResponse()
-    for output in outputs:
-        match output:
-            case messages.AcceptedNode():
-                response.accepted.append(accepted_node(output))
-            case messages.RejectedNode():
-                response.rejected.append(rejected_node(output))
-    return response
 
 
 def _state(output: Any) -> v19.UpdateContainerSchedulingStateRequest:

@@ -77,6 +77,14 @@ class WakeUps:
         self.newly_opened[node] = None
         self.reserved_due = True
 
+    @cython.ccall
+    def room_taken(self, node: Node) -> cython.void:
+        """Room was taken on the node: what terms of pods keep off it until others are placed lacks room too, and may evict for that."""
+        ask: Ask
+        for ask in self.parking.awaiting_node.get(node.id, ()):
+            if ask.shape.need.awaiting:
+                self.eased[ask.shape.need] = None
+
     def victim_appeared(self, node: Node) -> None:
         """An allocation on the node may be evicted now: for a guarantee, or for an ask that requires the node."""
         self.index.generation += 1

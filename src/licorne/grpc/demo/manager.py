@@ -52,11 +52,11 @@ class Scheduler(Protocol):
 class Manager:
     """A resource manager that turns lines and answers into requests.
 
-    `say` returns the scheduler to which a request is sent. Times are nanoseconds of the demonstration's own clock,
+    `say` returns the scheduler to which a request is sent; None: nothing is sent, as the connection is lost. Times are nanoseconds of the demonstration's own clock,
     which runs `speed` times as fast as real time. Timeouts that the scheduler measures are converted to real time.
     """
 
-    def __init__(self, say: Callable[[], Scheduler], speed: float = 1.0) -> None:
+    def __init__(self, say: Callable[[], Scheduler | None], speed: float = 1.0) -> None:
         self.model = ResourceManager(grace_ns=GRACE_NS, replaces=True)
         self.counts = self.model.counts
         self._say = say
@@ -130,7 +130,7 @@ class Manager:
             elif isinstance(message, messages.AddApplication) and message.execution_timeout_ms:
                 message.execution_timeout_ms = max(1, round(message.execution_timeout_ms / self._speed))
         scheduler = to or self._say()
-        for method, request in requests(RM_ID, found):
+        for method, request in requests(RM_ID, found) if scheduler is not None else ():
             getattr(scheduler, method)(request)
 
     def _namespace(self, app: str) -> str:

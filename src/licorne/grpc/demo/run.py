@@ -43,16 +43,6 @@ class _Answers(ResourceManagerCallback):
         self.waiting.put(response)
 
 
-class _Mute:
-    """A scheduler that ignores all requests, in place of a connection that is lost."""
-
-    def update_node(self, request: v19.NodeRequest) -> None: ...
-
-    def update_application(self, request: v19.ApplicationRequest) -> None: ...
-
-    def update_allocation(self, request: v19.AllocationRequest) -> None: ...
-
-
 class Demonstration:
     """A resource manager with a simulated cluster, which runs in real time until it is stopped.
 
@@ -84,7 +74,7 @@ class Demonstration:
         self._on_end = on_end
         self._answers = _Answers()
         self._muted = False
-        self._manager = Manager(lambda: _Mute() if self._muted else self._client, speed)
+        self._manager = Manager(lambda: None if self._muted else self._client, speed)
         self._lock = threading.Lock()  # of the manager
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="licorne-demo", daemon=True)

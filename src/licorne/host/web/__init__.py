@@ -3,7 +3,7 @@
 The gRPC service (`licorne.grpc.service`) mounts it, and so can any other program that runs a `SchedulerAPI` on an asyncio loop:
 
     backend = Backend(api, clock)
-    monitor = Monitor(backend)     # before the first resource manager registers
+    monitor = Monitor(backend, str(uuid4()))  # before the first resource manager registers
     app = make_app(monitor)        # an ASGI application
 
 backend         the narrow view of the scheduler that this package uses

@@ -4,7 +4,7 @@ A program that runs a scheduler on an asyncio loop, such as `licorne serve`, mak
 mounts the application that `licorne.host.web.rest.make_app` returns:
 
     backend = Backend(api, clock)
-    monitor = Monitor(backend)            # before the first resource manager registers: it sets the recorder of events
+    monitor = Monitor(backend, str(uuid4()))  # before the first resource manager registers: it sets the recorder of events
     app = make_app(monitor)               # an ASGI application, for uvicorn in the same loop
     task = asyncio.create_task(monitor.run())
 
@@ -16,6 +16,7 @@ the scheduler, so no locks are needed; long work yields to the loop every few mi
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -56,6 +57,7 @@ async def no_preparation(_text: str) -> None:
     """Do nothing: the default of `prepare`. The configuration is then read when it is applied."""
 
 
+@dataclass(eq=False, repr=False)
 class Backend:
     """The scheduler as REST, metrics, history and health checks see it.
 
@@ -75,33 +77,21 @@ class Backend:
         follower: a process that follows the scheduler and answers questions; None: they are answered from checkpoints.
     """
 
-    def __init__(
-        self,
-        api: SchedulerAPI,
-        clock: Clock,
-        *,
-        build_info: BuildInfo = lambda _: {},
-        messages: Figures = dict,
-        figures: Callable[[], HostFigures] = dict,
-        checks: Callable[[], list[HostCheck]] = list,
-        admit: Callable[[str, str], None] = lambda _, __: None,
-        changed: Callable[[], None] = lambda: None,
-        prepare: Callable[[str], Awaitable[None]] = no_preparation,
-        check: Callable[[str, bool], Awaitable[Report]] = check_in_thread,
-        follower: Follower | None = None,
-    ) -> None:
-        self.api = api
-        self.clock = clock
-        self.build_info = build_info
-        self.messages = messages
-        self.figures = figures
-        self.checks = checks
-        self.prepare = prepare
-        self.check = check
-        self.admit = admit
-        self.follower = follower
-        self.started_ns = clock()
-        self._changed = changed
+    api: SchedulerAPI
+    clock: Clock
+    _: KW_ONLY
+    build_info: BuildInfo = lambda _: {}
+    messages: Figures = dict
+    figures: Callable[[], HostFigures] = dict
+    checks: Callable[[], list[HostCheck]] = list
+    admit: Callable[[str, str], None] = lambda _, __: None
+    changed: Callable[[], None] = lambda: None
+    prepare: Callable[[str], Awaitable[None]] = no_preparation
+    check: Callable[[str, bool], Awaitable[Report]] = check_in_thread
+    follower: Follower | None = None
+
+    def __post_init__(self) -> None:
+        self.started_ns = self.clock()
 
     @property
     def cluster(self) -> Cluster:
@@ -150,12 +140,9 @@ class Backend:
         """
         self.admit(rm_id, text)
         self.api.change_configuration(rm_id, text, now_ns=self.clock())
-        self._changed()
+        self.changed()
 
     def diagnostics(self) -> dict[str, Any]:
         """Return what the resource manager reports about itself; where several do, by their ids."""
         found = self.api.diagnostics()
         return next(iter(found.values())) if len(found) == 1 else found
-
-
-__all__ = ["Backend", "BuildInfo", "Clock", "full_name"]

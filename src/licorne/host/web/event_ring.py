@@ -196,6 +196,3 @@ class EventRing:
     def leave(self, listener: Listener) -> None:
         """Close a stream."""
         self.listeners.pop(listener, None)
-
-
-__all__ = ["STREAM_BUFFER", "EventRecord", "EventRing", "Listener", "PastEvents", "as_event_record"]

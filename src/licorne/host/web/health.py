@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from licorne.core.amounts.vectors import Vec, new_sum
+from licorne.core.inputs.node_changes import full_name
 from licorne.core.inspection import validate
 
-from .backend import Backend, full_name
+from .backend import Backend
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition

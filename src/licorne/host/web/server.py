@@ -55,21 +55,6 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
     old_queue_names: bool = TABLE.field("licorne.old-queue-metrics")
     page: str = TABLE.field("licorne.page")
 
-    def check(self, security: Security) -> None:
-        """Refuse addresses that would be open to strangers.
-
-        Raises:
-            SecurityError: an address beyond loopback lacks TLS, or neither tokens nor client certificates are required.
-        """
-        exposed = security.exposed(self.addresses, tokens=self.access.wanted)
-        if not exposed or security.insecure:
-            return
-        if not security.certificate:
-            raise SecurityError(f"{exposed[0]} is beyond loopback: give TLS a certificate and a key, or say insecure")
-        raise SecurityError(
-            f"{exposed[0]} is beyond loopback: ask for tokens (rest-token-file) or certificates of clients, or say insecure"
-        )
-
 
 class WebServer:
     """A REST server, from `start` to `stop`.
@@ -87,7 +72,8 @@ class WebServer:
         guesses: Guesses,
         memory: Memory,
     ) -> None:
-        web.check(security)
+        what = "tokens (rest-token-file) or certificates of clients"
+        security.refuse_exposed(web.addresses, what, tokens=web.access.wanted)
         exposed = security.exposed(web.addresses, tokens=web.access.wanted)
         self._app = make_app(
             monitor,
@@ -185,7 +171,7 @@ class WebServer:
     def retune(self, texts: Mapping[str, str], request_s: float, body_bytes: int) -> None:
         """Apply changed settings at run time; `texts`: those of the scheduler, other keys mean nothing."""
         limits = SCHEDULER.fill(self._web.limits, texts)
-        self._app.limits = msgspec.structs.replace(limits, request_s=request_s, body_bytes=body_bytes)
+        self._app.handlers.limits = msgspec.structs.replace(limits, request_s=request_s, body_bytes=body_bytes)
         settings = SCHEDULER.fill(WebSettings(), texts)
         self._monitor.retune(settings)
         if not settings.tracks_events:
@@ -202,7 +188,7 @@ class WebServer:
         for task in self._tasks:
             task.cancel()
         self._monitor.ring.end_all(SHUTTING_DOWN)
-        self._app.end()
+        self._app.handlers.ending.set()
         for server in self._listening:
             server.close()
         for one in [one for one in self.connections.open if one.reading]:

@@ -22,7 +22,7 @@ from licorne.kube.objects.meta import ListMeta
 
 from .config import Access
 from .errors import ApiError, KubeconfigError, UnansweredError, error_of
-from .kinds import POD_GROUPS, PODS, Kind
+from .kinds import PODS, Kind
 
 T = TypeVar("T", bound=KubernetesObject)
 
@@ -257,28 +257,16 @@ class Client:
             body["gracePeriodSeconds"] = grace_s
         await self._call("DELETE", path, body=body)
 
-    async def patch_pod_status(
-        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
+    async def patch_status(
+        self, kind: Kind[Any], namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
     ) -> None:
-        """Change fields of a pod's status, if it is still the one with this UID, and has this version if one is given.
+        """Change fields of an object's status, if it is still the one with this UID, and has this version if one is given.
 
         Raises ApiError (409: it is another one, or has changed), UnansweredError.
         """
-        await self._patch_status(PODS.path(namespace, name, "status"), uid, status, version)
-
-    async def patch_group_status(
-        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str
-    ) -> None:
-        """Change fields of the status of a PodGroup that has this UID and version.
-
-        Raises ApiError (409: it is another one, or has changed), UnansweredError.
-        """
-        await self._patch_status(POD_GROUPS.path(namespace, name, "status"), uid, status, version)
-
-    async def _patch_status(self, path: str, uid: str, status: dict[str, Any], version: str) -> None:
         body = {"metadata": {"uid": uid, **({"resourceVersion": version} if version else {})}, "status": status}
         content_type = "application/strategic-merge-patch+json"
-        await self._call("PATCH", path, body=body, content_type=content_type)
+        await self._call("PATCH", kind.path(namespace, name, "status"), body=body, content_type=content_type)
 
     async def create(self, path: str, body: dict[str, Any]) -> None:
         """Create an object in a collection. Raises ApiError (409: it is there already), UnansweredError."""
@@ -411,6 +399,3 @@ def _fault(kind: Kind[Any], raw: bytes | msgspec.Raw, error: Exception) -> Fault
         meta = _Identity()
     name = " " + f"{meta.namespace}/{meta.name}".lstrip("/") if meta.name else ""
     return Fault(f"{kind.name}{name} cannot be read: {error}", meta.namespace, meta.name, meta.uid)
-
-
-__all__ = ["ApiError", "Client", "Fault", "Page", "UnansweredError", "WatchEvent"]

@@ -258,6 +258,3 @@ def _proxy_of_environment(server: str) -> str | None:
     if urllib.request.proxy_bypass(address.netloc.rpartition("@")[2]):
         return None
     return urllib.request.getproxies().get(address.scheme)
-
-
-__all__ = ["Access", "KubeconfigError"]

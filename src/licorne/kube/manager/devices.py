@@ -25,7 +25,7 @@ from licorne.kube.pods.device_pools import NOWHERE, Nodes, both
 from licorne.kube.pods.devices import SHARED, DeviceObject, DeviceStore
 from licorne.kube.pods.extended import FINALIZER, IMPLICIT, claim_key, requested_of
 from licorne.kube.pods.groups import group_name
-from licorne.kube.pods.storage import ClaimKey, drop_from, key_of
+from licorne.kube.pods.storage import ClaimKey, drop_from
 
 from .claims import RELEASE, ClaimAttempt, ClaimAttempts
 from .commands import CLAIM_STATUS, DROPPED, WriteClaim, names_of
@@ -71,7 +71,7 @@ class Devices:
         elif isinstance(one, ResourceSlice):
             self.renew(change(one))
         else:
-            key, claims = key_of(one), self.store.claims
+            key, claims = one.key, self.store.claims
             was = payer(claims.get(key))
             self.renew(change(one), key)
             self._claim_changed(key)
@@ -287,7 +287,7 @@ class Devices:
         They are kept until the API server shows the claim with another version. A write of the same version, which takes back what
         the pod has written before, sees to it that one of both has no effect.
         """
-        self.store.unsure[key_of(claim)] = uid
+        self.store.unsure[claim.key] = uid
         self._remove(attempt.names, claim)
 
     def reread(self, claims: Iterable[ClaimKey]) -> None:
@@ -374,7 +374,7 @@ class Devices:
         if FINALIZER not in finalizers:  # as of a process that was killed while it had the claim removed, too
             self._patch(attempt.names, attempt.number, claim, "", {"finalizers": [*finalizers, FINALIZER]}, {})
             return
-        consumer = self._consumer(key_of(claim), attempt.names[-1])
+        consumer = self._consumer(claim.key, attempt.names[-1])
         reserved = [*map(msgspec.to_builtins, (*(claim.status.reserved_for or ()), consumer))]
         status: dict[str, Any] = {"reservedFor": reserved}
         if claim.status.allocation is None:
@@ -391,7 +391,7 @@ class Devices:
         body: dict[str, Any],
     ) -> None:
         version = claim.metadata.resource_version
-        key = key_of(claim)
+        key = claim.key
         self._written[key] = version
         whole = {"metadata": {"resourceVersion": version, **meta}, **body}
         self._send(names, number, RESOURCE_CLAIMS.path(*key, part), whole)
@@ -450,8 +450,8 @@ class Devices:
             left = [one for one in meta.finalizers or () if one != FINALIZER]
             self._patch(names, RELEASE, claim, "", {"finalizers": left or None}, {})
         elif not meta.deletion_timestamp:
-            self._written[key_of(claim)] = meta.resource_version
-            self._send(names, RELEASE, RESOURCE_CLAIMS.path(*key_of(claim)), {"uid": meta.uid}, "DELETE")
+            self._written[claim.key] = meta.resource_version
+            self._send(names, RELEASE, RESOURCE_CLAIMS.path(*claim.key), {"uid": meta.uid}, "DELETE")
 
     def not_released(self, uid: str, path: str) -> None:
         """Note that a write which takes something back was refused; `path` is that of its object.

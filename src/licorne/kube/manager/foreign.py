@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from licorne.kube.objects import Pod
 from licorne.kube.pods.foreign import foreign_allocation
 from licorne.kube.pods.work import Note, PodContext, is_managed
@@ -14,12 +12,9 @@ from .records import ForeignRecord, Records
 
 
 class ForeignPods:
-    """Tells the scheduler of each pod that another scheduler has placed, as soon as the pod's node is known.
+    """Tells the scheduler of each pod that another scheduler has placed, as soon as the pod's node is known."""
 
-    `context` returns what pods mean besides themselves.
-    """
-
-    def __init__(self, records: Records, outbox: Outbox, context: Callable[[], PodContext]) -> None:
+    def __init__(self, records: Records, outbox: Outbox, context: PodContext) -> None:
         self._records = records
         self._outbox = outbox
         self._context = context
@@ -40,7 +35,7 @@ class ForeignPods:
     def counted(self, pod: Pod, why: str) -> None:
         """Count a pod that runs as if another scheduler had placed it, and say so: licorne cannot count it as its own."""
         self.seen(pod)
-        if is_managed(pod, self._context().settings):
+        if is_managed(pod, self._context.settings):
             text = f"The pod runs and counts on its node, but for no queue and no user: {why}"
             self._outbox.post_event(pod, Note("CountedAsForeign", "Scheduling", text))
             self._outbox.warn(f"pod {pod.metadata.namespace}/{pod.metadata.name}: {text}", None)
@@ -81,6 +76,5 @@ class ForeignPods:
             self._outbox.warn(f"pod {meta.namespace}/{meta.name}: {text}", None)
 
     def _allocation(self, pod: Pod, *, whole: bool) -> Allocation:
-        context = self._context()
         namespace = self._records.namespaces.get(pod.metadata.namespace)
-        return foreign_allocation(pod, namespace, context.storage, whole=whole)
+        return foreign_allocation(pod, namespace, self._context.storage, whole=whole)

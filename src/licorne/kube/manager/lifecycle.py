@@ -81,7 +81,7 @@ R = TypeVar("R")
 class PodLifecycle:
     """The pods of a cluster, and what the scheduler knows of them.
 
-    `context`, which says what pods mean besides themselves, may be set before anything is seen.
+    The fields of `context`, which says what pods mean besides themselves, may be set before anything is seen.
     """
 
     def __init__(self, records: Records, outbox: Outbox) -> None:
@@ -97,7 +97,7 @@ class PodLifecycle:
             devices=self.devices.store,
             groups=records.groups,
         )
-        self.foreign = ForeignPods(records, outbox, lambda: self.context)
+        self.foreign = ForeignPods(records, outbox, self.context)
         self.budgets = Budgets(records, outbox)
         self.scheduled_events = False
         """Whether an event is posted on each pod that is bound, as kube-scheduler does."""
@@ -108,7 +108,7 @@ class PodLifecycle:
         self.groups = PodGroups(
             records,
             outbox,
-            lambda: self.context,
+            self.context,
             self.flush,
             lambda record: self.run_isolated(record.pod, self._read_anew, record),
         )

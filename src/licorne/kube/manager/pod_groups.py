@@ -40,7 +40,6 @@ class PodGroups:
     """The native pod groups of a cluster.
 
     Parameters:
-        context: returns what pods mean besides themselves.
         flush: tells the scheduler what it was not told yet.
         read_anew: reads a pod again whose group is another than before.
     """
@@ -49,7 +48,7 @@ class PodGroups:
         self,
         records: Records,
         outbox: Outbox,
-        context: Callable[[], PodContext],
+        context: PodContext,
         flush: Callable[[], None],
         read_anew: Callable[[PodRecord], None],
     ) -> None:
@@ -66,7 +65,7 @@ class PodGroups:
 
     def seen(self, group: PodGroup) -> None:
         """Take in a group that is new or has changed."""
-        name = _name(group)
+        name = group.key
         before = self._records.groups.get(name)
         self._records.groups[name] = group
         if before is not None and before.metadata.uid != group.metadata.uid:
@@ -82,7 +81,7 @@ class PodGroups:
 
     def gone(self, group: PodGroup) -> None:
         """Forget a group. Its pods that run go on; those that wait do so until a group of this name comes."""
-        name = _name(group)
+        name = group.key
         known = self._records.groups.pop(name, None)
         if known is not None:
             self._close(known)
@@ -90,7 +89,7 @@ class PodGroups:
 
     def _close(self, group: PodGroup) -> None:
         """Note that there is nothing more to tell a group."""
-        self._open.pop(_name(group), None)
+        self._open.pop(group.key, None)
         self._names.pop(group.metadata.uid, None)
 
     def _changed(self, name: tuple[str, str], group: PodGroup | None) -> None:
@@ -99,7 +98,7 @@ class PodGroups:
             return
         if group is not None and application.is_known:
             self._flush()
-            tags = group_tags(group, gangs=self._context().settings.gangs)
+            tags = group_tags(group, gangs=self._context.settings.gangs)
             self._outbox.send(ChangeApplication(application_id=application.id, tags=tags))
             self._outbox.changed()
         # The one that says what the application is comes first, since each may have the scheduler told of it.
@@ -165,10 +164,6 @@ class PodGroups:
         name = self._names.get(uid)
         if name is not None:
             self._open[name].told = ""
-
-
-def _name(group: PodGroup) -> tuple[str, str]:
-    return group.metadata.namespace, group.metadata.name
 
 
 def _condition(group: PodGroup) -> GroupCondition | None:

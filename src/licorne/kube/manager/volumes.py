@@ -21,7 +21,7 @@ from licorne.kube.objects import (
     VolumeAttachment,
 )
 from licorne.kube.pods.matching import has_room
-from licorne.kube.pods.storage import ClaimKey, Storage, drop_from, key_of
+from licorne.kube.pods.storage import ClaimKey, Storage, drop_from
 from licorne.kube.pods.volumes import attachment_allocation, claims_of
 
 from .binding_volumes import VolumeBindings
@@ -123,9 +123,9 @@ class Volumes:
         storage, name = self.storage, one.metadata.name
         match one:
             case Claim():
-                was_claim = storage.claims.get(key_of(one), one)
+                was_claim = storage.claims.get(one.key, one)
                 storage.put(one)
-                drop_from(self._unbound, was_claim.storage_class, key_of(one))  # another one may have another class
+                drop_from(self._unbound, was_claim.storage_class, one.key)  # another one may have another class
                 self._claim_changed(one, unbound=not one.is_bound)
             case PersistentVolume():
                 was = storage.volumes.get(name)
@@ -163,7 +163,7 @@ class Volumes:
         storage, name = self.storage, one.metadata.name
         match one:
             case Claim():
-                self._claim_changed(storage.claims.pop(key_of(one), one), unbound=False)
+                self._claim_changed(storage.claims.pop(one.key, one), unbound=False)
             case PersistentVolume():
                 storage.drop_volume(name)
                 self._volume_changed(one)
@@ -174,7 +174,7 @@ class Volumes:
                 storage.drivers.pop(name, None)
                 self._driver_changed(name)
             case CSIStorageCapacity():
-                drop_from(storage.capacities, one.storage_class_name, key_of(one))
+                drop_from(storage.capacities, one.storage_class_name, one.key)
                 self._class_changed(one.storage_class_name)
             case CSINode():
                 storage.csi_nodes.pop(name, None)
@@ -193,7 +193,7 @@ class Volumes:
                 self.changed[uid] = None
 
     def _claim_changed(self, claim: Claim, *, unbound: bool) -> None:
-        key = key_of(claim)
+        key = claim.key
         self.changed |= self._users.get(key, {})
         if unbound:
             self._unbound.setdefault(claim.storage_class, {})[key] = None

@@ -45,6 +45,11 @@ class KubernetesObject(Object):
 
     metadata: ObjectMeta
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.metadata.namespace, self.metadata.name
+
 
 class LabelSelectorRequirement(Object):
     """One condition of a selector: `In`, `NotIn`, `Exists`, `DoesNotExist`; of nodes also `Gt` and `Lt`."""

@@ -8,13 +8,12 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 from licorne.core.constants import SUM_MAX
-from licorne.kube.objects import PodGroup
 from licorne.kube.objects.devices import Consumer, ResourceClaim
 from licorne.kube.objects.pods import Pod
 
 from . import keys
 from .groups import Groups, group_name, group_of
-from .storage import ClaimKey, drop_from, key_of
+from .storage import ClaimKey, drop_from
 
 OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
 """What follows the name of a device class in the name by which quotas limit its devices."""
@@ -68,12 +67,6 @@ def counted_for_members(pod: Pod) -> dict[str, int]:
     return {name: number for name, number in found.items() if name.endswith(OF_CLASS)}
 
 
-def is_owned_by(claim: ResourceClaim, *owners: Pod | PodGroup | None) -> bool:
-    """Return whether a claim was made for one of these, by its template."""
-    uids = [one.metadata.uid for one in owners if one is not None]
-    return any(one.controller and one.uid in uids for one in claim.metadata.owner_references or ())
-
-
 class GroupClaims:
     """The claims of pod groups (docs/spec/kube-scheduler.md, section 7), and which pods of groups have a node or are being placed."""
 
@@ -113,12 +106,12 @@ class GroupClaims:
         Of a group's it does for the first pod that has a node. While none has, it counts for each that waits, as one of them
         will get the devices; but for the first of a gang alone, whose members get them together.
         """
-        consumer, group = self.consumer(pod, key_of(claim)), group_of(pod, self._groups)
+        consumer, group = self.consumer(pod, claim.key), group_of(pod, self._groups)
         if payer(claim) not in ("", consumer.uid):
             return False
         if group is None or not consumer.api_group:
             return True
-        first = self.payer(pod, key_of(claim))
+        first = self.payer(pod, claim.key)
         if not first and group.spec.scheduling_policy.gang is not None:
             first = next((uid for uid, one in waiting.items() if group_key(one) == group_key(pod)), "")
         return first in ("", pod.metadata.uid)

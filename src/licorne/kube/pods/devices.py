@@ -36,7 +36,6 @@ from .device_claims import (
     ClaimName,
     GroupClaims,
     counted_for_members,
-    is_owned_by,
     names_of_claims,
     replaces,
     users_of,
@@ -45,7 +44,7 @@ from .device_pools import NOWHERE, Held, Nodes, Pools, both, nano
 from .device_search import ALL, DEVICES_MAX, Chosen, DeviceSearch, FailedError, RefusedError, allocated, requests_of
 from .extended import Extended, backing, claim_key, extended_of
 from .groups import Groups, group_of
-from .storage import ClaimKey, drop_from, key_of
+from .storage import ClaimKey, drop_from, is_owned_by
 
 RESERVED_MAX: Final = 256
 """The most pods that one claim can be reserved for, as the API server allows."""
@@ -154,7 +153,7 @@ class DeviceStore:
         if isinstance(one, DeviceClass):
             self.classes[one.metadata.name] = one
             return self.classes_changed()
-        key, allocation = key_of(one), one.status.allocation
+        key, allocation = one.key, one.status.allocation
         self._used(key, one)
         self.claims[key] = one
         return NOWHERE if allocation is None and key in self.decided else self._hold(key, allocation)
@@ -166,7 +165,7 @@ class DeviceStore:
         if isinstance(one, DeviceClass):
             self.classes.pop(one.metadata.name, None)
             return self.classes_changed()
-        key = key_of(one)
+        key = one.key
         self._used(key, None)
         self.claims.pop(key, None)
         self.decided.pop(key, None)
@@ -440,11 +439,9 @@ class DeviceStore:
             if terms is not None:
                 demands.append({"reason": CLAIM_ELSEWHERE, "terms": terms})
         without = [one for one in claims if one.status.allocation is None]
-        shared = [len(self.users.get(key_of(one), ())) >= SHARED for one in without]
+        shared = [len(self.users.get(one.key, ())) >= SHARED for one in without]
         demand = [
-            _Demand(
-                _text(one), "/".join(key_of(one)) * is_shared, is_shared and self.of_groups.is_shared(pod, key_of(one))
-            )
+            _Demand(_text(one), "/".join(one.key) * is_shared, is_shared and self.of_groups.is_shared(pod, one.key))
             for one, is_shared in zip(without, shared, strict=True)
         ]
         made = () if extended is None or replaces(pod) else (claim_key(pod),)
@@ -453,7 +450,7 @@ class DeviceStore:
         where = () if required_node(pod) else required_labels(pod)  # of a DaemonSet only its node is looked at
         told = extended is not None and pod.status.extended_resource_claim_status is not None
         text = msgspec.json.encode(_Demands(tuple(demand), where, told)).decode() if demand else ""
-        return PodDevices("", tuple(demands), (*claimed, *made), (*map(key_of, without), *made), text)
+        return PodDevices("", tuple(demands), (*claimed, *made), (*(one.key for one in without), *made), text)
 
     def note_extended(self, pod: Pod) -> ClaimKey | None:
         """Note whether a pod without a node requests extended resources that device classes back; return the claim for them."""
@@ -497,7 +494,7 @@ class DeviceStore:
         found: Counter[str] = Counter()
         for name in dict.fromkeys(names_of_claims(pod)):
             claim = self.claims.get((pod.metadata.namespace, name.name or ""))
-            if claim is None or not self.of_groups.pays(pod, claim, self.users.get(key_of(claim), {})):
+            if claim is None or not self.of_groups.pays(pod, claim, self.users.get(claim.key, {})):
                 continue
             for _, alternatives in requests_of(claim.spec.devices):
                 most: dict[str, int] = {}
@@ -533,18 +530,18 @@ class DeviceStore:
 
     def _why_not(self, claim: ResourceClaim, pod: Pod) -> str:
         """Return why a pod waits for a claim that there is."""
-        name = "/".join(key_of(claim))
+        name = "/".join(claim.key)
         reserved = claim.status.reserved_for or ()
         if claim.status.allocation is None:
-            if key_of(claim) in self.decided:
+            if claim.key in self.decided:
                 return f"resource claim {name} is in the process of being allocated"
             for request in claim.spec.devices.requests or ():
                 for one in request.first_available or (() if request.exactly is None else (request.exactly,)):
                     if one.device_class_name not in self.classes:
                         return f"request {request.name}: device class {one.device_class_name} does not exist"
-        elif key_of(claim) in self.unsure:
+        elif claim.key in self.unsure:
             return f"resource claim {name} is being taken back from its pod group"
-        elif any(one.uid == self.of_groups.consumer(pod, key_of(claim)).uid for one in reserved):
+        elif any(one.uid == self.of_groups.consumer(pod, claim.key).uid for one in reserved):
             return (
                 f"resource claim {name} is being taken back from the pod" if pod.metadata.uid in self.releasing else ""
             )

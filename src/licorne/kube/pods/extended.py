@@ -17,7 +17,7 @@ from licorne.kube.objects.devices import DeviceClaim, DeviceClass, DeviceRequest
 from licorne.kube.objects.pods import Container, Pod
 
 from .device_pools import nano
-from .storage import ClaimKey
+from .storage import ClaimKey, is_owned_by
 
 ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
 IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
@@ -36,9 +36,7 @@ class Extended(NamedTuple):
 
     def is_for(self, claim: ResourceClaim) -> bool:
         """Return whether a claim was made for the extended resources of the pod, and not by somebody else who gave it that name."""
-        owners = claim.metadata.owner_references or ()
-        owned = any(one.controller and one.uid == self.pod.metadata.uid for one in owners)
-        return owned and (claim.metadata.annotations or {}).get(ANNOTATION) == "true"
+        return is_owned_by(claim, self.pod) and (claim.metadata.annotations or {}).get(ANNOTATION) == "true"
 
     def fits(self, claim: ResourceClaim) -> bool:
         """Return whether what a claim requests is among what the pod needs now, as classes may have changed since it was made."""

@@ -14,7 +14,7 @@ from licorne.kube.objects.volumes import Claim, CSIStorageCapacity, PersistentVo
 
 from .constraints import Terms
 from .selectors import is_selector, selects
-from .storage import ClaimKey, Storage, affinity_of, capacity_of, key_of, quantity, size_of
+from .storage import ClaimKey, Storage, affinity_of, capacity_of, quantity, size_of
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
@@ -25,7 +25,7 @@ class OfferedVolumes:
     def __init__(self, claim: Claim, storage: Storage) -> None:
         self.claim = claim
         found = [one for one in storage.volumes_of(claim.storage_class) if _suffices(one, claim)]
-        key, uid = key_of(claim), claim.metadata.uid
+        key, uid = claim.key, claim.metadata.uid
         holders = {one.metadata.name: storage.holder(one) for one in found}
         self.meant = [one for one in found if _means(holders[one.metadata.name], key, uid)]
         free = [one for one in found if holders[one.metadata.name] is None and _is_offered(one, claim)]
@@ -65,7 +65,7 @@ def found_on(claims: Sequence[Claim], storage: Storage, nodes: Collection[str]) 
     taken: dict[str, set[str]] = {}
     found: dict[ClaimKey, dict[str, str]] = {}
     for claim in sorted(claims, key=size_of):
-        got = found[key_of(claim)] = {}
+        got = found[claim.key] = {}
         offered = OfferedVolumes(claim, storage)
         left = {*nodes}
         for position, volume in enumerate((*offered.meant, *offered.free)):

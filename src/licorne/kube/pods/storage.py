@@ -69,7 +69,7 @@ class Storage:
         name = one.metadata.name
         match one:
             case Claim():
-                self.claims[key_of(one)] = one
+                self.claims[one.key] = one
             case PersistentVolume():
                 self.put_volume(one)
             case StorageClass():
@@ -95,7 +95,7 @@ class Storage:
     def put_capacity(self, capacity: CSIStorageCapacity) -> CSIStorageCapacity | None:
         """Take in a capacity that is new or has changed, and return it as it was; its class never changes."""
         of_class = self.capacities.setdefault(capacity.storage_class_name, {})
-        was, of_class[key_of(capacity)] = of_class.get(key_of(capacity)), capacity
+        was, of_class[capacity.key] = of_class.get(capacity.key), capacity
         return was
 
     def volumes_of(self, storage_class: str) -> Iterable[PersistentVolume]:
@@ -118,7 +118,7 @@ class Storage:
 
     def selected_node(self, claim: Claim) -> str | None:
         """Return the node for which the volume of a claim is made; None: none is."""
-        known = self.reserved.get(key_of(claim))
+        known = self.reserved.get(claim.key)
         if known is not None and not known.volume:
             return known.node
         return claim.annotation(SELECTED_NODE)
@@ -179,9 +179,10 @@ def labels_of(node: Node) -> dict[str, str]:
     return {**(node.metadata.labels or {}), FIELD_NAME: node.metadata.name}
 
 
-def key_of(one: KubernetesObject) -> ClaimKey:
-    """Return namespace and name."""
-    return one.metadata.namespace, one.metadata.name
+def is_owned_by(one: KubernetesObject, *owners: KubernetesObject | None) -> bool:
+    """Return whether an object, such as a claim, was made for one of these, such as a pod."""
+    uids = [owner.metadata.uid for owner in owners if owner is not None]
+    return any(owner.controller and owner.uid in uids for owner in one.metadata.owner_references or ())
 
 
 def affinity_of(volume: PersistentVolume) -> Terms:

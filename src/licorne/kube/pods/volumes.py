@@ -22,7 +22,7 @@ from licorne.si.messages import Allocation
 from .constraints import Terms
 from .in_tree import BETA, DELIMITER, GA, csi_source, driver_of, usable_on
 from .matching import OfferedVolumes, found_on, made_in, room_for
-from .storage import ClaimKey, Storage, key_of, size_of
+from .storage import ClaimKey, Storage, is_owned_by, size_of
 
 NO_DRIVER, AFFINITY, NO_VOLUME, NO_STORAGE, ZONE, _ = VOLUME_REASONS
 ZONES: Final = (f"{GA}zone", f"{GA}region", f"{BETA}zone", f"{BETA}region")
@@ -118,7 +118,7 @@ def read_volumes(pod: Pod, storage: Storage) -> PodVolumes:
     return msgspec.structs.replace(
         made,
         demands=tuple(one for one in demands if one is not None),
-        waiting=tuple(key_of(claim) for claim in waiting),
+        waiting=tuple(claim.key for claim in waiting),
         turns=tuple(dict.fromkeys(_turns(waiting, contested=contested))),
     )
 
@@ -128,7 +128,7 @@ def bindings_on(pod: Pod, storage: Storage, node: str) -> dict[ClaimKey, str]:
     waiting = [storage.claims[key] for key in read_volumes(pod, storage).waiting]
     open_ = [claim for claim in waiting if storage.selected_node(claim) is None]
     found = found_on(open_, storage, [node])
-    return {key_of(claim): found.get(key_of(claim), {}).get(node, "") for claim in waiting}
+    return {claim.key: found.get(claim.key, {}).get(node, "") for claim in waiting}
 
 
 # -- why a pod waits ---------------------------------------------------------------------------------------------
@@ -136,11 +136,7 @@ def bindings_on(pod: Pod, storage: Storage, node: str) -> dict[ClaimKey, str]:
 
 def _usable(pod: Pod, used: Used, storage: Storage) -> Claim | None:
     claim = storage.claims.get((pod.metadata.namespace, used.name))
-    return None if claim is None or (used.ephemeral and not _is_owner(pod, claim)) else claim
-
-
-def _is_owner(pod: Pod, claim: Claim) -> bool:
-    return any(one.controller and one.uid == pod.metadata.uid for one in claim.metadata.owner_references or ())
+    return None if claim is None or (used.ephemeral and not is_owned_by(claim, pod)) else claim
 
 
 def _why(pod: Pod, used: Sequence[Used], storage: Storage) -> str:
@@ -175,7 +171,7 @@ def _why_not_bound(pod: Pod, one: Used, claim: Claim | None) -> str:
         return f'persistentvolumeclaim "{one.name}" bound to non-existent persistentvolume "{volume}"'
     if claim.metadata.deletion_timestamp:
         return f'persistentvolumeclaim "{one.name}" is being deleted'
-    if one.ephemeral and not _is_owner(pod, claim):
+    if one.ephemeral and not is_owned_by(claim, pod):
         meta = pod.metadata
         return (
             f"PVC {meta.namespace}/{one.name} was not created for pod {meta.namespace}/{meta.name} (pod is not owner)"
@@ -229,7 +225,7 @@ def _of_waiting(waiting: Sequence[Claim], storage: Storage, *, contested: bool) 
     left, unmade, full = nodes, frozenset[str](), frozenset[str]()
     for claim in in_order:
         made, room = storage.where(made_in(claim, storage)), storage.where(room_for(claim, storage))
-        asked = left - found.get(key_of(claim), {}).keys()
+        asked = left - found.get(claim.key, {}).keys()
         none = frozenset() if made is None else asked - made
         lacking = frozenset() if room is None else asked - none - room
         left, unmade, full = left - none - lacking, unmade | none, full | lacking

@@ -103,8 +103,8 @@ class WorkSettings(msgspec.Struct, frozen=True):
     entries_max: int = TABLE.field("licorne.max-tags")
 
 
-class PodContext(msgspec.Struct, frozen=True):
-    """What else the meaning of a pod depends on; the maps, by name, are read, never changed."""
+class PodContext(msgspec.Struct):
+    """What else the meaning of a pod depends on; the maps, by name, are read here, never changed."""
 
     classes: Mapping[str, PriorityClass] = {}
     namespaces: Mapping[str, Namespace] = {}

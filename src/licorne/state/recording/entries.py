@@ -16,6 +16,8 @@ from licorne._bounded import json_value
 from licorne.si.messages import (
     Allocation,
     Input,
+    NodeAction,
+    NodeUpdate,
     Output,
     RejectedAllocation,
     RejectedApplication,
@@ -106,9 +108,10 @@ def decode_messages(data: bytes) -> list[Any]:
 def _made(kind: str, fields: dict[str, Any]) -> object:
     make: Callable[..., object] = _KINDS[kind]
     if kind == "NodeUpdate":
-        fields["existing"] = [_made("Allocation", each) for each in fields["existing"]]
+        fields["existing"] = tuple(_made("Allocation", each) for each in fields["existing"])
+        fields["action"] = NodeAction(fields["action"])
     if "termination" in fields:
         fields["termination"] = Termination(fields["termination"])
-    if make in _DEFAULTS:
+    if make in _DEFAULTS or make is NodeUpdate:  # msgspec cannot know the types of compiled attributes
         return make(**fields)
-    return msgspec.convert(fields, make, dec_hook=lambda _, value: value)
+    return msgspec.convert(fields, make)

@@ -78,7 +78,7 @@ class Checks:
         assert isinstance(found, Report)
         return found
 
-    def read_queues(self, text: str, most: int, *, file: str = "<config>") -> Configuration:
+    def read_queues(self, text: str, most: int, file: str = "<config>") -> Configuration:
         """Read a configuration and check that it can be applied. This blocks the calling thread.
 
         Raises:

@@ -16,7 +16,7 @@ def is_short(text: str) -> bool:
     return len(text) <= SHORT and "&" not in text
 
 
-def read_queues(text: str, most: int, *, file: str = "<config>") -> Configuration:
+def read_queues(text: str, most: int, file: str = "<config>") -> Configuration:
     """Read a configuration of at most `most` queues, and check also that the core can apply it.
 
     Raises:

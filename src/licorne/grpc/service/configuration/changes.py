@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ from licorne.si import v19
 
 from . import building
 from .files import Mark, mark
-from .loaded import Loaded, Read, load_again
+from .loaded import Loaded, load_again
 from .queues import EVERYBODY, Groups
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ class Changes:
         groups: the policy groups that its scheduler uses.
         levels: the levels of the log.
         interval_s: seconds between two checks of the files.
-        load: reads everything again (`load_again`).
     """
 
     def __init__(
@@ -57,7 +55,6 @@ class Changes:
         log: Log,
         *,
         interval_s: float = INTERVAL_S,
-        load: Callable[[Loaded, Read], Loaded] = load_again,
     ) -> None:
         self.loaded = loaded
         self._service = service
@@ -65,7 +62,6 @@ class Changes:
         self._levels = levels
         self._log = named(log, "core.config")
         self._interval_s = interval_s
-        self._load = load
         self._asked = asyncio.Event()
         self._files = Threads(1, "licorne-files")  # of its own: a file system may hang
         service.prepared.pin(source.configuration for source in loaded.sources.values())
@@ -104,7 +100,7 @@ class Changes:
     async def look(self) -> None:
         """Read everything again, and apply what has changed."""
         old = self.loaded
-        new = await self._files.run(partial(self._load, old, self._service.checks.read_queues))
+        new = await self._files.run(partial(load_again, old, self._service.checks.read_queues))
         for refusal in new.refused:
             reason = {} if refusal.fields else {"reason": refusal.text.replace("\n", "; ")}
             self._log.warning(

@@ -88,6 +88,3 @@ def _folder(path: Path) -> list[Entry]:
             text = read_bounded(file, "a setting")
             plain.append(Entry(file.name, text if file.suffix == ".yaml" else text.rstrip("\r\n"), str(file)))
     return plain + packed
-
-
-__all__ = ["Entry", "Mark", "gunzip", "mark", "read_bounded", "read_settings_file"]

@@ -10,9 +10,8 @@ These functions read and parse files, which may take seconds, so they are called
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -25,12 +24,8 @@ from .files import Mark, mark, read_bounded
 from .queues import EVERYBODY, Source
 from .values import Given, SettingValue, Values, read_values
 
-
-class Read(Protocol):
-    """The type of a function that reads a configuration: see `licorne.grpc.service.checking.queue_texts.read_queues`."""
-
-    def __call__(self, text: str, most: int, *, file: str) -> Configuration:
-        """Read a configuration of at most `most` queues; raises ConfigError."""
+Read = Callable[[str, int, str], Configuration]
+"""Reads a configuration, as `licorne.grpc.service.checking.queue_texts.read_queues` does."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -77,7 +72,7 @@ def load_all(given: Given) -> Loaded:
     return Loaded(given=given, values=values, sources=sources, marks=marks)
 
 
-def load_again(old: Loaded, read: Read = read_queues) -> Loaded:
+def load_again(old: Loaded, read: Read) -> Loaded:
     """Read everything again. Files that are refused keep their old values. `read`: reads one queue configuration."""
     refused: list[Refusal] = []
     restart: list[str] = []
@@ -176,7 +171,7 @@ def _again(label: str, path: Path | None, text: str, most: int, old: Source | No
     if old is not None and old.text == text and old.path == path:
         return old
     try:
-        found = read(text, most, file=label)
+        found = read(text, most, label)
     except ConfigError as error:
         raise _RefusedError(Refusal(label, str(error), error.fields())) from None
     if not found.partitions:

@@ -35,6 +35,3 @@ def lines(loaded: Loaded) -> Iterator[str]:
     for name, source in sources.items():
         yield f"queue configuration of policy group {name}: {source.label}"
     yield f"queue configuration of others that bring none: {rest.label if rest is not None else 'built-in'}"
-
-
-__all__ = ["Shown", "lines", "shown"]

@@ -14,12 +14,13 @@ from typing import Any
 
 import msgspec
 
+from licorne.config.manifest import Entry
 from licorne.core.base.setting_kinds import FLAG
 from licorne.core.base.setting_table import ENVIRONMENT, Setting, Structure
 from licorne.grpc.service.settings import SettingError
 from licorne.host.setting_table import BY_ENVIRONMENT, DISABLE_RESERVATION, SETTINGS, TABLE
 
-from .files import Entry, read_settings_file
+from .files import read_settings_file
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):

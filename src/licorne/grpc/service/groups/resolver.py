@@ -246,6 +246,3 @@ def _complete(message: AddApplication, answer: Answer) -> None:
 
 def _why(user: str, reason: str) -> str:
     return f"groups of user {user[:80]!r} cannot be found: {reason}"
-
-
-__all__ = ["Choice", "GroupSettings", "GroupsError", "Resolver", "Wanted", "Way"]

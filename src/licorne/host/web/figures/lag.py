@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -43,9 +42,8 @@ class Waits(Histogram):
 class LoopLag:
     """Measures how late a timer of the event loop fires while it is `running`; `waits` is the histogram of the delays."""
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self) -> None:
         self.waits = Waits()
-        self._clock = clock
         self._due = 0.0
         self._handle: asyncio.TimerHandle | None = None
 
@@ -55,12 +53,12 @@ class LoopLag:
         loop = asyncio.get_running_loop()
 
         def tick() -> None:
-            now = self._clock()
+            now = time.perf_counter()
             self.waits.add(max(0.0, now - self._due))
             self._due = now + TICK_S
             self._handle = loop.call_later(TICK_S, tick)
 
-        self._due = self._clock() + TICK_S
+        self._due = time.perf_counter() + TICK_S
         self._handle = loop.call_later(TICK_S, tick)
         try:
             yield

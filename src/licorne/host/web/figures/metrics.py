@@ -23,8 +23,8 @@ from prometheus_client.registry import Collector
 import licorne
 from licorne.core import compiled
 from licorne.core.constants import SUM_MAX
+from licorne.core.inputs.node_changes import full_name
 from licorne.host.log import dropped_of
-from licorne.host.web.backend import full_name
 from licorne.host.web.monitor import Monitor
 from licorne.state.recording.recorder import STATES
 from licorne.state.recording.recorder import Figures as Recording

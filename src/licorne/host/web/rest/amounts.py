@@ -21,15 +21,7 @@ _SMALL = ((10**9, "s"), (10**6, "ms"), (10**3, "\u00b5s"))
 
 def by_name(amounts: Mapping[str, int]) -> dict[str, int]:
     """Return the amounts sorted by name."""
-    order = _reordered(tuple(amounts))
-    return dict(amounts) if order is None else {name: amounts[name] for name in order}
-
-
-@lru_cache(maxsize=1_000)
-def _reordered(names: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return names of resource types sorted, or None if they already are. Few combinations exist, so most are cached."""
-    order = tuple(sorted(names))
-    return None if order == names else order
+    return dict(sorted(amounts.items()))
 
 
 def listed(vec: Vec, types: Types) -> dict[str, int]:

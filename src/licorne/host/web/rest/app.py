@@ -149,25 +149,15 @@ class Dispatcher:
 
 
 class RestApp:
-    """The whole application. Large answers are gzipped if the client accepts that, except streams of events."""
+    """The whole application. Large answers are gzipped if the client accepts that, except streams of events.
+
+    `handlers`: make the answers; their `limits` may be replaced at any time, and `ending` ends the streams of pages.
+    """
 
     def __init__(self, handlers: Handlers, app: ASGIApp) -> None:
-        self._handlers = handlers
+        self.handlers = handlers
         self._app = app
         self._gzip = GZipMiddleware(app, minimum_size=GZIP_MIN, compresslevel=1)
-
-    @property
-    def limits(self) -> RequestLimits:
-        """The limits of requests; may be replaced at any time."""
-        return self._handlers.limits
-
-    @limits.setter
-    def limits(self, limits: RequestLimits) -> None:
-        self._handlers.limits = limits
-
-    def end(self) -> None:
-        """End the streams of pages."""
-        self._handlers.ending.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, with compression if the client accepts it."""

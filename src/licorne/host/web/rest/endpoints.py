@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from licorne.answers.shares import Shares
@@ -24,7 +25,6 @@ _STATUS = Parameter(
     {"type": "string", "enum": ["", "new", "accepted", "starting", "running", "completing", "failing", "resuming"]},
 )
 _RM = Parameter("rm", "Id of the resource manager; without it, the first.", _TEXT)
-_NAMED = (400, 404)
 _PARTITION = Parameter("partition", "Look at this partition alone.", _TEXT)
 _PROVE = Parameter(
     "prove", "`false`: do not look for changes that would help.", {"type": "string", "enum": ["true", "false"]}
@@ -35,94 +35,52 @@ _SINCE = Parameter(
     "Where the inputs are recorded: tell also what was used from this time on, like 2026-11-03T14:00 (UTC) or seconds since 1970.",
     _TEXT,
 )
-
-
-def _get(
-    path: str,
-    handler: Handler,
-    summary: str,
-    result: Any = None,
-    *,
-    query: tuple[Parameter, ...] = (),
-    statuses: tuple[int, ...] = (),
-    media: str = "application/json",
-    limited: bool = True,
-) -> Endpoint:
-    return Endpoint(
-        method="GET",
-        path=path,
-        handler=handler,
-        summary=summary,
-        result=result,
-        query=query,
-        statuses=statuses,
-        media=media,
-        limited=limited,
-    )
-
+_get = partial(Endpoint, "GET")
 
 _LISTS = (
     _get("/ws/v1/clusters", H.clusters, "Partitions and their resource managers", list[objects.Cluster]),
     _get("/ws/v1/partitions", H.partitions, "Partitions", list[objects.Partition]),
-    _get(
-        f"{_P}/placementrules", H.placement_rules, "Placement rules of a partition", list[objects.Rule], statuses=_NAMED
-    ),
-    _get(f"{_P}/queues", H.queues, "The tree of queues", objects.Queue, statuses=_NAMED),
+    _get(f"{_P}/placementrules", H.placement_rules, "Placement rules of a partition", list[objects.Rule]),
+    _get(f"{_P}/queues", H.queues, "The tree of queues", objects.Queue),
     _get(
         _Q,
         H.one_queue,
         "A queue",
         objects.Queue,
         query=(Parameter("subtree", "If it is there: with all queues below.", {"type": "string"}),),
-        statuses=_NAMED,
     ),
-    _get(f"{_P}/nodes", H.nodes, "Nodes of a partition", list[objects.Node], statuses=_NAMED),
-    _get(f"{_P}/node/{{node}}", H.one_node, "A node", objects.Node, statuses=_NAMED),
+    _get(f"{_P}/nodes", H.nodes, "Nodes of a partition", list[objects.Node]),
+    _get(f"{_P}/node/{{node}}", H.one_node, "A node", objects.Node),
 )
 _APPLICATIONS = (
-    _get(
-        f"{_Q}/applications",
-        H.queue_applications,
-        "Active applications of a leaf queue",
-        list[objects.Application],
-        statuses=_NAMED,
-    ),
+    _get(f"{_Q}/applications", H.queue_applications, "Active applications of a leaf queue", list[objects.Application]),
     _get(
         f"{_Q}/applications/{{state}}",
         H.queue_applications_by_state,
         "Applications of a leaf queue by state: active",
         list[objects.Application],
         query=(_STATUS,),
-        statuses=_NAMED,
     ),
     _get(
         f"{_Q}/application/{{application}}",
         H.queue_application,
         "An active application of this queue",
         objects.Application,
-        statuses=_NAMED,
     ),
-    _get(
-        f"{_P}/application/{{application}}",
-        H.application,
-        "An active application",
-        objects.Application,
-        statuses=_NAMED,
-    ),
+    _get(f"{_P}/application/{{application}}", H.application, "An active application", objects.Application),
     _get(
         f"{_P}/applications/{{state}}",
         H.applications_by_state,
         "Applications by state: active, completed (and failed), rejected",
         list[objects.Application],
         query=(_STATUS,),
-        statuses=_NAMED,
     ),
 )
 _USAGE = (
-    _get(f"{_P}/usage/users", H.users, "What users use", list[objects.UserUsage], statuses=_NAMED),
-    _get(f"{_P}/usage/user/{{user}}", H.user, "What a user uses", objects.UserUsage, statuses=_NAMED),
-    _get(f"{_P}/usage/groups", H.groups, "What groups use", list[objects.GroupUsage], statuses=_NAMED),
-    _get(f"{_P}/usage/group/{{group}}", H.group, "What a group uses", objects.GroupUsage, statuses=_NAMED),
+    _get(f"{_P}/usage/users", H.users, "What users use", list[objects.UserUsage]),
+    _get(f"{_P}/usage/user/{{user}}", H.user, "What a user uses", objects.UserUsage),
+    _get(f"{_P}/usage/groups", H.groups, "What groups use", list[objects.GroupUsage]),
+    _get(f"{_P}/usage/group/{{group}}", H.group, "What a group uses", objects.GroupUsage),
 )
 _CONFIGURATION = (
     _get(
@@ -135,11 +93,11 @@ _CONFIGURATION = (
     ),
     *(
         Endpoint(
-            method=method,
-            path="/ws/v1/config",
-            handler=H.change_config,
-            summary="Apply another queue configuration, checked whole, or change nothing",
-            result=objects.ConfigVerdict,
+            method,
+            "/ws/v1/config",
+            H.change_config,
+            "Apply another queue configuration, checked whole, or change nothing",
+            objects.ConfigVerdict,
             query=(_RM,),
             statuses=(404, 413),
             body="application/x-yaml",
@@ -148,11 +106,11 @@ _CONFIGURATION = (
         for method in ("PUT", "POST")
     ),
     Endpoint(
-        method="POST",
-        path="/ws/v1/validate-conf",
-        handler=H.validate_conf,
-        summary="Would this queue configuration be taken?",
-        result=objects.ConfigVerdict,
+        "POST",
+        "/ws/v1/validate-conf",
+        H.validate_conf,
+        "Would this queue configuration be taken?",
+        objects.ConfigVerdict,
         statuses=(413,),
         body="application/x-yaml",
     ),

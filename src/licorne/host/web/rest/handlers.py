@@ -31,10 +31,10 @@ from licorne.host.web.monitor import Monitor
 from licorne.si import rest_objects as objects
 from licorne.state.configuration import as_yaml
 
-from . import allocations, errors, views
 from . import config as configs
+from . import errors, views
 from .access import RequestLimits
-from .answers import JSON, encode, encoded, in_pieces, json_list, json_response, redirect, wants_gzip
+from .answers import encode, encoded, in_pieces, json_list, json_response, redirect, wants_gzip
 from .errors import refuse
 from .numbers import parse_uint
 from .pieces import application_pieces, node_pieces, queue_pieces, rejection_view, state_pieces
@@ -450,6 +450,3 @@ def _with(head: bytes, name: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield head[:-1] + b',"' + name.encode() + b'":'
     yield from pieces
     yield b"}"
-
-
-__all__ = ["JSON", "Handlers", "allocations"]

@@ -115,6 +115,7 @@ def _responses(endpoint: Endpoint, of_type: dict[str, Map]) -> Map:
         shape = of_type[repr(endpoint.result)]
         found["409"] = {"description": _REASONS[409], "content": {"application/json": {"schema": shape}}}
     failure = {"application/json": {"schema": of_type[repr(objects.Failure)]}}
-    for status in sorted({*endpoint.statuses, 401, 403, 414, 429, 503}):
+    named = (400, 404) if "{partition}" in endpoint.path else ()
+    for status in sorted({*endpoint.statuses, *named, 401, 403, 414, 429, 503}):
         found[str(status)] = {"description": _REASONS[status], "content": failure}
     return found

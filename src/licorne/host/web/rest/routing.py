@@ -47,12 +47,13 @@ class Parameter(msgspec.Struct, frozen=True):
     schema: Mapping[str, Any]
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+class Endpoint(msgspec.Struct, frozen=True):
     """A method and a path with the handler that answers them, and their description for the OpenAPI document.
 
-    `result` is the type of a successful answer, None for text; `statuses` are the possible statuses of error objects;
-    `limited`: the answer must begin within `RequestLimits.request_s`. `refused`: shows a refusal to people in place of an error
-    object; such an endpoint is a page, whose answer no page of another server may read.
+    `result` is the type of a successful answer, None for text; `statuses` are the possible statuses of error objects besides
+    those of all endpoints and of all with a partition in their path; `limited`: the answer must begin within
+    `RequestLimits.request_s`. `refused`: shows a refusal to people in place of an error object; such an endpoint is a page,
+    whose answer no page of another server may read.
     """
 
     method: str

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from licorne.config.placement import is_regexp
 from licorne.config.properties import DEFAULT_DELAY_NS
 from licorne.core.base.states import ApplicationState
-from licorne.host.web.backend import Backend, full_name
+from licorne.core.inputs.node_changes import full_name
+from licorne.host.web.backend import Backend
 from licorne.si import rest_objects as objects
 from licorne.si.constants import HOST_NAME, RACK_NAME
 from licorne.workload.quantities import bounded

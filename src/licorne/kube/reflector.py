@@ -1,9 +1,15 @@
-"""The reflector: list once, then watch, and begin again where the watch ended.
+"""A copy of a collection of Kubernetes objects, which follows every change: list once, then watch, and begin again where that ended.
 
-It keeps one copy of each object and calls a handler for each change, in the order of the versions of each object, none
-twice. When a list must be read anew, because the server no longer has the changes since the last one, the handler gets
-the difference, so it cannot tell. A list that is read as a stream comes without order, so it is handed over as a whole
-when it is complete.
+    client = Client(Access.load())
+    reflector = Reflector(client, NODES, handler)
+    task = asyncio.create_task(reflector.run())
+    await reflector.synced.wait()
+    print(len(reflector.store))
+
+The handler is told of each change, in the order of the versions of each object, none twice. When a list must be read anew,
+because the server no longer has the changes since the last one, the handler gets the difference, so it cannot tell. A list
+that is read as a stream comes without order, so it is handed over as a whole when it is complete.
+docs/understand/reflector.md says what it promises.
 """
 
 from __future__ import annotations
@@ -15,11 +21,9 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from licorne.kube.api import ApiError, ExpiredError, Fault, Kind, UnansweredError, WatchEvent
+from licorne.kube.api import ApiError, Client, ExpiredError, Fault, Kind, UnansweredError, WatchEvent
 from licorne.kube.backoff import Backoff
 from licorne.kube.objects import KubernetesObject
-
-from .source import Source
 
 T = TypeVar("T", bound=KubernetesObject)
 T_contra = TypeVar("T_contra", bound=KubernetesObject, contravariant=True)
@@ -77,7 +81,7 @@ class Reflector(Generic[T]):
 
     def __init__(
         self,
-        source: Source,
+        source: Client,
         kind: Kind[T],
         handler: Handler[T],
         *,
@@ -138,7 +142,7 @@ class Reflector(Generic[T]):
 
     def answered(self, new: T) -> None:
         """Take in an object that a write was answered with, before the watch shows it; one that is not known may be gone already."""
-        known = self.store.get(_key(new))
+        known = self.store.get(new.key)
         if known is not None and known.metadata.uid == new.metadata.uid:
             self._put(new)
 
@@ -265,7 +269,7 @@ class Reflector(Generic[T]):
             for fault in page.faults:
                 self._keep(fresh, fault)
             for one in page.items:
-                fresh[_key(one)] = one
+                fresh[one.key] = one
             following = page.next
             if not following:
                 break
@@ -330,9 +334,9 @@ class Reflector(Generic[T]):
             if event.type == "DELETED":
                 fresh.pop((event.fault.namespace, event.fault.name), None)
         elif event.object is not None and event.type == "DELETED":
-            fresh.pop(_key(event.object), None)
+            fresh.pop(event.object.key, None)
         elif event.object is not None:
-            fresh[_key(event.object)] = event.object
+            fresh[event.object.key] = event.object
 
     def _keep(self, fresh: dict[tuple[str, str], T], fault: Fault) -> None:
         """Put the known state of an object into a list that is being read, because its present state cannot be read.
@@ -343,7 +347,7 @@ class Reflector(Generic[T]):
         self._warn(fault.text)
         known = self.store.get((fault.namespace, fault.name))
         if known is not None and known.metadata.uid == fault.uid:
-            fresh[_key(known)] = known
+            fresh[known.key] = known
 
     def _publish(self, fresh: dict[tuple[str, str], T], version: str) -> None:
         """Take a complete list: the handler is told the difference to what was known."""
@@ -371,7 +375,7 @@ class Reflector(Generic[T]):
             return
         if event.object is not None:
             if event.type == "DELETED":
-                self._drop(_key(event.object), event.object.metadata.uid)
+                self._drop(event.object.key, event.object.metadata.uid)
             else:
                 self._put(event.object)
         self._advance(event.version)
@@ -379,7 +383,7 @@ class Reflector(Generic[T]):
     # -- the store ----------------------------------------------------------------------------------------------
 
     def _put(self, new: T) -> None:
-        key = _key(new)
+        key = new.key
         old = self.store.get(key)
         if old is None:
             self.store[key] = new
@@ -405,10 +409,9 @@ class Reflector(Generic[T]):
             self._moved.set()
 
 
-def _key(one: KubernetesObject) -> tuple[str, str]:
-    return one.metadata.namespace, one.metadata.name
-
-
 def _number(version: str) -> int:
     """Return a version as a number; since Kubernetes 1.35 those of one kind can be compared."""
     return int(version) if version.isascii() and version.isdigit() else 0
+
+
+__all__ = ["Handler", "Reflector"]

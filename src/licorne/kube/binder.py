@@ -19,14 +19,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, NamedTuple
 
-from licorne.kube.api import ApiError, UnansweredError
-from licorne.kube.api.kinds import PODS, Kind
+from licorne.kube.api import ApiError, Client, UnansweredError
+from licorne.kube.api.kinds import PODS
 from licorne.kube.backoff import Backoff
 from licorne.kube.failing import FailingNamespaces
 from licorne.kube.manager.commands import Bind
-from licorne.kube.objects import Pod
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.results import Results
 
@@ -42,41 +41,16 @@ READING_S: Final = 1.0
 CONFLICT, TOO_MANY, NOT_FOUND, SERVER_ERROR = 409, 429, 404, 500
 
 
-class OutdatedError(Exception):
-    """A binding was decided before a pause of the process, and has not taken effect."""
+class _Binding:
+    """A command to bind a pod, the number of pauses when it was decided, and what has become of it."""
 
+    __slots__ = ("attempts", "command", "look_ups", "pauses", "unknown", "why")
 
-class LaterError(Exception):
-    """A pod is not bound yet, or it is not known whether it is; the next step is due after `wait_s`.
-
-    `fails`: whether its namespace fails, as `FailingNamespaces.ended` takes it.
-    """
-
-    def __init__(self, past: _Past, wait_s: float, *, fails: bool | None) -> None:
-        self.past = past
-        self.wait_s = wait_s
-        self.fails = fails
-
-
-class BindingClient(Protocol):
-    """What the binder needs of a client."""
-
-    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
-        """Bind a pod to a node."""
-
-    async def get(self, kind: Kind[Pod], namespace: str, name: str) -> Pod:
-        """Return a pod."""
-        ...
-
-
-class _Past:
-    """What is known of a binding that was sent before. Most bindings succeed at once, and have none."""
-
-    __slots__ = ("attempts", "look_ups", "unknown", "why")
-
-    def __init__(self) -> None:
+    def __init__(self, command: Bind, pauses: int) -> None:
+        self.command = command
+        self.pauses = pauses
         self.attempts = 0
-        """How often the binding was sent."""
+        """How often the binding was sent, and not confirmed."""
         self.unknown = False
         """Whether the binding may have taken effect."""
         self.look_ups = 0
@@ -85,8 +59,20 @@ class _Past:
         """Why the API server refused the binding the last time."""
 
 
-_Binding = tuple[Bind, int, _Past | None]
-"""A command to bind a pod, the number of pauses when it was decided, and what has become of it; None: it was not sent."""
+class _Later(NamedTuple):
+    """A pod is not bound yet, or it is not known whether it is; the next step is due after `wait_s`.
+
+    `fails`: whether its namespace fails, as `FailingNamespaces.ended` takes it.
+    """
+
+    wait_s: float
+    fails: bool | None
+
+
+_Outcome = str | _Later | None
+"""What has become of a binding: None: the pod is bound; a text: it is not, and will not be, and why; OUTDATED: it is not, and the
+binding was decided before a pause of the process."""
+OUTDATED: Final = "its binding was decided before a pause"
 
 
 class Binder:
@@ -110,7 +96,7 @@ class Binder:
 
     def __init__(
         self,
-        client: BindingClient,
+        client: Client,
         bound: Callable[[str], None],
         not_bound: Callable[[str, str], None],
         outdated: Callable[[str], None],
@@ -139,7 +125,7 @@ class Binder:
 
     def bind(self, command: Bind) -> None:
         """Have a pod bound, after those that were given before."""
-        self._waiting.put_nowait((command, self._guard.pauses, None))
+        self._waiting.put_nowait(_Binding(command, self._guard.pauses))
 
     def __len__(self) -> int:
         """Return how many bindings are not done."""
@@ -155,120 +141,106 @@ class Binder:
         failing = self._failing
         while True:
             binding = await self._waiting.get()
-            command, pauses, past = binding
+            command = binding.command
             if failing.kept and failing.keeps(command.namespace, binding):
                 continue
             failing.at[worker] = command.namespace
-            try:
-                reason = await self._bind(command, pauses, past)
-            except (OutdatedError, LaterError) as error:
-                failing.at[worker] = ""
-                self._take_delay(command, pauses, error)
-                continue
+            outcome = await self._bind(binding)
             failing.at[worker] = ""
-            if failing.kept:
-                failing.ended(command.namespace, fails=False if reason is None else None)
-            if reason is None:
+            fails = False if outcome is None else None
+            if isinstance(outcome, _Later):
+                fails = outcome.fails
+                self._later += 1
+                asyncio.get_running_loop().call_later(outcome.wait_s, self._put_back, binding)
+            if fails or failing.kept:
+                failing.ended(command.namespace, fails)
+            if outcome is None:
                 self.results.done("binding")
                 self._bound(command.uid)
-            else:
-                self._not_bound(command.uid, reason)
-
-    def _take_delay(self, command: Bind, pauses: int, error: OutdatedError | LaterError) -> None:
-        fails = None
-        if isinstance(error, LaterError):
-            fails = error.fails
-            self._later += 1
-            asyncio.get_running_loop().call_later(error.wait_s, self._put_back, (command, pauses, error.past))
-        if fails or self._failing.kept:
-            self._failing.ended(command.namespace, fails)
-        if isinstance(error, OutdatedError):
-            self._outdated(command.uid)
+            elif outcome is OUTDATED:
+                self._outdated(command.uid)
+            elif isinstance(outcome, str):
+                self._not_bound(command.uid, outcome)
 
     def _put_back(self, binding: _Binding) -> None:
         self._later -= 1
         self._waiting.put_nowait(binding)
 
-    async def _bind(self, command: Bind, pauses: int, past: _Past | None) -> str | None:
-        """Take the next step with one pod: bind it, or look it up. Returns None, or why it is not bound.
-
-        Raises:
-            OutdatedError: it is not bound, and there was a pause since `pauses` were counted.
-            LaterError: neither is known.
-        """
+    async def _bind(self, binding: _Binding) -> _Outcome:
+        """Take the next step with one pod: bind it, or look it up."""
+        command = binding.command
         recent = self._guard.check()
-        if not recent or self._guard.pauses != pauses:
-            if past is None or not past.unknown:
-                raise OutdatedError
+        if not recent or self._guard.pauses != binding.pauses:
+            if not binding.unknown:
+                return OUTDATED
             if not recent:
-                raise LaterError(past, READING_S, fails=None)
+                return _Later(READING_S, None)
             if not self._node_of(command.uid):
-                raise OutdatedError
+                return OUTDATED
         if self._is_gone(command.uid):
             return "the pod is gone"
-        if past is not None:
+        if binding.attempts:
             node = self._node_of(command.uid)
             if node:
                 return _as_wanted(node, command)
-            if past.unknown and past.look_ups < LOOK_UPS:
-                return await self._look_up(command, past, None, fails=None)
+            if binding.unknown and binding.look_ups < LOOK_UPS:
+                return await self._look_up(binding, None, fails=None)
         try:
             await self._client.bind(command.namespace, command.name, command.uid, command.node)
         except (ApiError, UnansweredError) as error:
-            return await self._after(command, past or _Past(), error)
+            return await self._after(binding, error)
         return None
 
-    async def _after(self, command: Bind, past: _Past, error: ApiError | UnansweredError) -> str | None:
-        """Find out what became of a binding that was not confirmed. Returns and raises as `_bind`."""
+    async def _after(self, binding: _Binding, error: ApiError | UnansweredError) -> _Outcome:
+        """Find out what became of a binding that was not confirmed."""
+        command = binding.command
         self.results.failed("binding", f"{command.namespace}/{command.name}", error)
-        past.attempts += 1
-        past.look_ups = 0
+        binding.attempts += 1
+        binding.look_ups = 0
         if isinstance(error, UnansweredError):
-            past.why = str(error)
-            past.unknown = True
-            return await self._look_up(command, past, None, fails=True)
+            binding.why = str(error)
+            binding.unknown = True
+            return await self._look_up(binding, None, fails=True)
         may_pass = error.status in (CONFLICT, TOO_MANY) or error.status >= SERVER_ERROR
         # A refusal says nothing of an earlier request, which may have put the pod on the node.
-        if error.status == NOT_FOUND or not (may_pass or past.unknown):
+        if error.status == NOT_FOUND or not (may_pass or binding.unknown):
             return str(error)
-        past.why = str(error)
-        if error.status == TOO_MANY and not past.unknown:
-            return self._refused(past, error.retry_after_s, fails=None)
-        past.unknown = True
+        binding.why = str(error)
+        if error.status == TOO_MANY and not binding.unknown:
+            return self._refused(binding, error.retry_after_s, fails=None)
+        binding.unknown = True
         fails = True if error.status >= SERVER_ERROR else None
-        return await self._look_up(command, past, error.retry_after_s, fails=fails)
+        return await self._look_up(binding, error.retry_after_s, fails=fails)
 
-    async def _look_up(self, command: Bind, past: _Past, asked_s: float | None, *, fails: bool | None) -> str | None:
-        """Look a pod up whose binding may have taken effect. Returns and raises as `_bind`."""
+    async def _look_up(self, binding: _Binding, asked_s: float | None, *, fails: bool | None) -> _Outcome:
+        """Look a pod up whose binding may have taken effect."""
+        command = binding.command
         try:
             pod = await self._client.get(PODS, command.namespace, command.name)
         except ApiError as error:
             if error.status == NOT_FOUND:
                 return "the pod is gone"
-            past.look_ups += 1
-            fails = True if error.status >= SERVER_ERROR else fails
-            raise LaterError(past, self._wait_s(past, error.retry_after_s), fails=fails) from None
+            binding.look_ups += 1
+            return self._wait(binding, error.retry_after_s, fails=True if error.status >= SERVER_ERROR else fails)
         except UnansweredError:
-            past.look_ups += 1
-            raise LaterError(past, self._wait_s(past, None), fails=True) from None
-        past.unknown = False
-        past.look_ups = 0
+            binding.look_ups += 1
+            return self._wait(binding, None, fails=True)
+        binding.unknown = False
+        binding.look_ups = 0
         if pod.metadata.uid != command.uid:
             return "the pod is gone, and another has its name"
         if pod.spec.node_name:
             return _as_wanted(pod.spec.node_name, command)
         if pod.metadata.deletion_timestamp:
             return "the pod is being deleted"
-        return self._refused(past, asked_s, fails=fails)
+        return self._refused(binding, asked_s, fails=fails)
 
-    def _refused(self, past: _Past, asked_s: float | None, *, fails: bool | None) -> str:
-        """Return why a pod is not bound if its binding was refused `ATTEMPTS` times; else raise LaterError, to repeat it."""
-        if past.attempts >= ATTEMPTS:
-            return past.why
-        raise LaterError(past, self._wait_s(past, asked_s), fails=fails)
+    def _refused(self, binding: _Binding, asked_s: float | None, *, fails: bool | None) -> _Outcome:
+        """Return why a pod is not bound if its binding was refused `ATTEMPTS` times; else it is repeated."""
+        return binding.why if binding.attempts >= ATTEMPTS else self._wait(binding, asked_s, fails=fails)
 
-    def _wait_s(self, past: _Past, asked_s: float | None) -> float:
-        return BACKOFF.wait_s(past.attempts + past.look_ups, self._rng, asked_s)
+    def _wait(self, binding: _Binding, asked_s: float | None, *, fails: bool | None) -> _Later:
+        return _Later(BACKOFF.wait_s(binding.attempts + binding.look_ups, self._rng, asked_s), fails)
 
 
 def _as_wanted(node: str, command: Bind) -> str | None:

@@ -22,9 +22,9 @@ import random
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from licorne.kube.api import ApiError, UnansweredError
+from licorne.kube.api import ApiError, Client, UnansweredError
 from licorne.kube.api.kinds import POD_GROUPS, PODS
 from licorne.kube.backoff import Backoff
 from licorne.kube.failing import FailingNamespaces
@@ -64,32 +64,6 @@ NOTE_MAX: Final = 1024
 COMPONENT: Final = "licorne"
 NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 404, 409, 429, 500
 EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/{}/events"
-
-
-class WritingClient(Protocol):
-    """What the writer needs of a client."""
-
-    async def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
-        """Delete a pod."""
-
-    async def patch_pod_status(
-        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
-    ) -> None:
-        """Change fields of a pod's status, if it has the version, where one is given."""
-
-    async def patch_group_status(
-        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str
-    ) -> None:
-        """Change fields of a pod group's status, if it has the version."""
-
-    async def create(self, path: str, body: dict[str, Any]) -> None:
-        """Create an object."""
-
-    async def patch(self, path: str, body: dict[str, Any]) -> bytes:
-        """Change fields of an object, and return it as it is then."""
-
-    async def delete(self, path: str, uid: str) -> None:
-        """Delete an object, if it has the UID."""
 
 
 class _Series:
@@ -142,8 +116,8 @@ class Writer:
     Parameters:
         client: sends the calls.
         not_created: told application, name and reason when a placeholder is refused for good.
-        created: told the application and the name when a placeholder has been created.
-        taken: told the application and the name when a pod of a placeholder's name is there already.
+        exists: told the application and the name when a placeholder has been created, or, with `taken`, when a pod of this name
+            is there already.
         is_wanted: returns whether a placeholder is still to be created; asked before each request.
         is_gone: returns whether the API server has said that the pod of this UID is gone.
         not_told: told the UID of a pod or a pod group whose condition was not written.
@@ -159,11 +133,10 @@ class Writer:
 
     def __init__(
         self,
-        client: WritingClient,
+        client: Client,
         not_created: Callable[[str, str, str], None],
         *,
-        created: Callable[[str, str], None] = lambda *_: None,
-        taken: Callable[[str, str], None] = lambda *_: None,
+        exists: Callable[..., None] = lambda *_, **__: None,
         is_wanted: Callable[[CreatePod], bool] = lambda _: True,
         is_gone: Callable[[str], bool] = lambda _: False,
         not_told: Callable[[str], None] = lambda _: None,
@@ -178,8 +151,7 @@ class Writer:
     ) -> None:
         self._client = client
         self._not_created = not_created
-        self._created = created
-        self._taken = taken
+        self._exists = exists
         self._is_wanted = is_wanted
         self._is_gone = is_gone
         self._not_told = not_told
@@ -295,10 +267,10 @@ class Writer:
         client, command = self._client, job.command
         if isinstance(command, CreatePod):
             await client.create(PODS.path(command.namespace), command.body)
-            self._created(command.application_id, command.body["metadata"]["name"])
+            self._exists(command.application_id, command.body["metadata"]["name"], taken=False)
         elif isinstance(command, Fail):
             status = {"phase": "Failed", "reason": command.reason, "message": _sendable(command.message)}
-            await client.patch_pod_status(command.namespace, command.name, command.uid, status)
+            await client.patch_status(PODS, command.namespace, command.name, command.uid, status)
         elif isinstance(command, WriteClaim):
             if command.method == "POST":
                 await client.create(command.path, command.body)
@@ -318,7 +290,8 @@ class Writer:
             waiting: dict[str, Any] = {"conditions": [condition]}
             if command.nominated is not None:
                 waiting["nominatedNodeName"] = command.nominated or None
-            await client.patch_pod_status(command.namespace, command.name, command.uid, waiting, command.version)
+            names = (command.namespace, command.name, command.uid)
+            await client.patch_status(PODS, *names, waiting, command.version)
         elif isinstance(command, SetGroupCondition):
             await self._tell_group(command)
         else:
@@ -330,7 +303,7 @@ class Writer:
         if command.since:
             condition["lastTransitionTime"] = command.since
         names = (command.namespace, command.name, command.uid)
-        await self._client.patch_group_status(*names, {"conditions": [condition]}, command.version)
+        await self._client.patch_status(POD_GROUPS, *names, {"conditions": [condition]}, command.version)
 
     async def _tell_victim(self, job: _Job, command: Evict) -> None:
         """Set the condition `DisruptionTarget` of a pod that is to be evicted.
@@ -340,9 +313,8 @@ class Writer:
         """
         condition = self._condition("DisruptionTarget", "True", command.reason, command.message)
         try:
-            await self._client.patch_pod_status(
-                command.namespace, command.name, command.uid, {"conditions": [condition]}
-            )
+            names = (command.namespace, command.name, command.uid)
+            await self._client.patch_status(PODS, *names, {"conditions": [condition]})
         except (ApiError, UnansweredError) as error:
             job.unreported += 1
             gone = isinstance(error, ApiError) and self._says_gone(command, error)
@@ -397,7 +369,7 @@ class Writer:
         command = job.command
         if isinstance(command, CreatePod):
             if error.status == CONFLICT:  # it is there already: an answer was lost, or one has ended before
-                self._taken(command.application_id, command.body["metadata"]["name"])
+                self._exists(command.application_id, command.body["metadata"]["name"], taken=True)
             else:
                 self._not_created(command.application_id, command.body["metadata"]["name"], str(error))
         elif isinstance(command, WriteClaim):

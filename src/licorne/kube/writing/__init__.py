@@ -1,7 +1,0 @@
-"""Every write but bindings: evictions, placeholders, conditions, events (`writer`)."""
-
-from __future__ import annotations
-
-from .writer import Writer, WritingClient
-
-__all__ = ["Writer", "WritingClient"]
