@@ -21,8 +21,6 @@ from .terms import PodLabels, PodTerms
 
 if TYPE_CHECKING:
     # for the type checker alone: these modules import this one
-    from licorne.core.queues.ask import Ask
-
     from .counted import Counted
     from .node import Need, Node
 
@@ -394,14 +392,14 @@ def serve(check: DomainCheck, need: Need) -> None:
             check.awaiting[need] = None
 
 
-def await_node(need: Need, ask: Ask) -> None:
+def await_node(need: Need, ask: object) -> None:
     """Note that an ask awaits its node; `need` is its need."""
     need.awaiting[ask] = None
     for check in need.checks or ():
         check.awaiting[need] = None
 
 
-def end_awaiting(need: Need, ask: Ask) -> None:
+def end_awaiting(need: Need, ask: object) -> None:
     """Undo `await_node`, if it was called."""
     if need.awaiting:
         need.awaiting.pop(ask, None)
