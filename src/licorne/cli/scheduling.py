@@ -9,8 +9,9 @@ from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from licorne.cli.common import CommandError, print_json, read_text, say
+from licorne.cli.common import CommandError, UsageError, print_json, read_text, say
 from licorne.cli.kube import SERVE, RecordOptions, RestOptions
+from licorne.cli.statuses import Status
 from licorne.config.manifest import NAMESPACE, OVERLAID, SCHEDULER_NAMES, queue_source
 from licorne.config.problems import ConfigError
 from licorne.core.base.setting_table import unknown_settings
@@ -28,7 +29,7 @@ from licorne.host.web.rest import Access as RestAccess
 from licorne.host.web.server import Web
 from licorne.kube.api import Access, ApiError, Client, KubeconfigError, Requests, UnansweredError
 from licorne.kube.api.kinds import config_map_kind
-from licorne.kube.configmaps import ConfigurationError, read_configuration
+from licorne.kube.configmaps import ConfigurationError, check_queues, read_configuration
 from licorne.kube.lease import LeaseLostError
 from licorne.kube.objects import ConfigMap
 from licorne.kube.pods.spreading import SYSTEM, ConstraintsError, read_constraints
@@ -62,7 +63,8 @@ def run(
         spread=_spread(given["spread_defaults"]),
     )
     try:
-        access = Access.load(str(kubeconfig) if kubeconfig is not None else None, given["context"] or None)
+        served = _rest(rest)
+        access = _access(kubeconfig, given["context"] or None)
         if print_config:
             return asyncio.run(_show(access, settings, list(options.values()), as_json=as_json))
         levels = Levels()
@@ -74,7 +76,7 @@ def run(
             following = None
             if rest.follow and rest.rest != ():
                 following = follower(None if record.anonymous else record.record, log)
-            return _run_on_uvloop(_run(access, settings, rest, (recorder, following), log, levels))
+            return _run_on_uvloop(_run(access, settings, served, (recorder, following), log, levels))
     except (KubeconfigError, ConfigurationError, LeaseLostError, SecurityError, RecordingError) as error:
         raise CommandError(str(error)) from None
 
@@ -147,11 +149,24 @@ def _spread(path: Path | None) -> str:
 
 
 def _queues(path: Path) -> str:
-    """Return the queue configuration in a file, which is one itself or a ConfigMap."""
+    """Return the queue configuration in a file, which is one itself or a ConfigMap; only the ConfigMaps limit its queues."""
     try:
-        return queue_source(read_text(path, "a queue configuration"), str(path)).text
-    except ConfigError as error:
-        raise CommandError(str(error)) from None
+        source = queue_source(read_text(path, "a queue configuration"), str(path))
+        check_queues(source.text, "", where=source.label)
+    except (ConfigError, ConfigurationError) as error:
+        raise CommandError(str(error), Status.CONFIGURATION) from None
+    return source.text
+
+
+def _access(kubeconfig: Path | None, context: str | None) -> Access:
+    """Return where the cluster is. Raises KubeconfigError, or CommandError if there is no kubeconfig to read."""
+    try:
+        return Access.load(str(kubeconfig) if kubeconfig is not None else None, context)
+    except KubeconfigError as error:
+        names = [str(kubeconfig)] if kubeconfig is not None else os.environ.get("KUBECONFIG", "").split(os.pathsep)
+        if any(os.access(Path(name).expanduser(), os.R_OK) for name in names if name):
+            raise
+        raise CommandError(str(error), Status.FILE) from None
 
 
 def _pem(path: Path | None, what: str) -> bytes:
@@ -165,12 +180,12 @@ def _tokens(path: Path | None) -> tuple[str, ...]:
 async def _run(
     access: Access,
     settings: RunSettings,
-    rest: RestOptions,
+    served: tuple[Web | None, Security],
     logs: tuple[Recorder | None, Follower | None],
     log: Log,
     levels: Levels,
 ) -> int:
-    web, security = _web(rest), _security(rest)
+    web, security = served
     requests = Requests()
     async with (
         Client(access, connections=READING, requests=requests) as reading,
@@ -196,6 +211,19 @@ async def _run(
         if runner.shadow is not None:
             log.info("compared with the other scheduler", **runner.shadow.counts)
     return 0
+
+
+def _rest(rest: RestOptions) -> tuple[Web | None, Security]:
+    """Return REST and its TLS, checked before anything is asked of the cluster. Raises CommandError, or SecurityError."""
+    web, security = _web(rest), _security(rest)
+    if web is not None:
+        try:
+            security.check(())
+            web.check(security)
+        except SecurityError as error:
+            raise UsageError(f"--rest: {error}") from None
+        security.context()
+    return web, security
 
 
 def _security(rest: RestOptions) -> Security:
