@@ -110,9 +110,18 @@ class ApplicationAnswer(msgspec.Struct, frozen=True, tag="application"):
     unexplained: int = 0
 
 
+class HeldPods(msgspec.Struct, frozen=True):
+    """Pods that the scheduler is not asked for, for one reason: how many, and one of them as NAMESPACE/NAME."""
+
+    reason: str
+    pods: int
+    pod: str
+
+
 class Overview(msgspec.Struct, frozen=True, tag="overview"):
     """All asks that wait, grouped by reason, the largest group first; `running` and `waiting` count allocations and asks.
 
+    `held` are the pods that licorne kube does not ask the scheduler for, the most first; they are no asks.
     `unexplained`: how many asks are in none of the groups, because the time was over before they were looked at; only
     asks that are like no other take that long. `has_constraints`: as in `AskAnswer`.
     """
@@ -125,6 +134,7 @@ class Overview(msgspec.Struct, frozen=True, tag="overview"):
     age_s: float | None = None
     unexplained: int = 0
     has_constraints: bool = True
+    held: tuple[HeldPods, ...] = ()
 
 
 Answer = AskAnswer | ApplicationAnswer | Overview
@@ -348,7 +358,16 @@ def _overview(home: Home, partitions: list[Partition], more: Callable[[], bool])
         notes=home.restored.notes,
         unexplained=left_out,
         has_constraints=home.restored.has_constraints,
+        held=_held(home.restored.held),
     )
+
+
+def _held(pods: Mapping[str, str]) -> tuple[HeldPods, ...]:
+    by_reason: dict[str, list[str]] = {}
+    for pod, why in pods.items():
+        by_reason.setdefault(why or "They are about to be asked for.", []).append(pod)
+    found = [HeldPods(reason, len(members), min(members)) for reason, members in by_reason.items()]
+    return tuple(sorted(found, key=lambda each: (-each.pods, each.reason)))
 
 
 def _hidden(home: Home, reason: explain.Reason) -> bool:

@@ -224,6 +224,12 @@ class _Printed:
         if answer.groups and not answer.has_constraints:
             self.line(f"{UNSEEN[0].upper()}{UNSEEN[1:]} are not in this state: asks may wait for them too.")
         self.unexplained(answer.unexplained)
+        if answer.held:
+            sheet = Sheet("pods that the scheduler is not asked for, by reason", ("~reason", "pods", "=one of them"))
+            for held in answer.held[:SHOWN]:
+                sheet.add(held.reason, f"{held.pods:,}", held.pod)
+            sheet.more(len(answer.held) - SHOWN, "reason")
+            sheet.print(self.console)
         if answer.groups:
             self.line("More about one: licorne why NAME, with the name of an application, ask or pod")
             self.line()
