@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from licorne.answers.above_max import notes_above_max
 from licorne.answers.chain import Chain, chain
 from licorne.answers.pods import POD_NAMESPACE, pod_name, pod_names
 from licorne.answers.proposals import Proposals, propose
@@ -306,11 +307,15 @@ def _of_ask(home: Home, partition: Partition, app: Application, key: str, search
         chain=links,
         proposals=proposals,
         at_s=home.now_ns / SECOND_NS,
-        notes=home.restored.notes,
+        notes=_notes(home),
         has_constraints=home.restored.has_constraints,
         log=home.restored.logs.get((app.id, key), ()) if state == "waits" else (),
         weighed=None if alloc is None else weighed(partition, alloc),
     )
+
+
+def _notes(home: Home) -> tuple[Note, ...]:
+    return (*home.restored.notes, *notes_above_max(home.restored.partitions))
 
 
 def _of_application(
@@ -335,7 +340,7 @@ def _of_application(
         groups=_groups(asks.found, home),
         first=first,
         at_s=home.now_ns / SECOND_NS,
-        notes=home.restored.notes,
+        notes=_notes(home),
         unexplained=asks.left_out,
     )
 
@@ -355,7 +360,7 @@ def _overview(home: Home, partitions: list[Partition], more: Callable[[], bool])
         waiting=len(found) + left_out,
         groups=_groups(found, home),
         at_s=home.now_ns / SECOND_NS,
-        notes=home.restored.notes,
+        notes=_notes(home),
         unexplained=left_out,
         has_constraints=home.restored.has_constraints,
         held=_held(home.restored.held),

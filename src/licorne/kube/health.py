@@ -47,7 +47,9 @@ class Health:
             HostCheck("Cluster", self.reading.begun, "Check if the cluster has been read", read),
             HostCheck("News", not old, "Check if the API server still tells of changes", f"Kinds without news: {old}"),
             # No reason not to be ready: a webhook that denies the pods of one namespace must not hide REST.
-            HostCheck("Writes", not failing, "Check if writes succeed", f"Writes that fail: {failing}", readiness=False),
+            HostCheck(
+                "Writes", not failing, "Check if writes succeed", f"Writes that fail: {failing}", readiness=False
+            ),
         ]
         if self.lease is not None:
             who = f"The lease is held by {self.lease.holder or 'nobody'}; this process is {self.lease.identity}"
