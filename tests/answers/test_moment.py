@@ -17,6 +17,7 @@ from licorne.cli.configurations import reports
 from licorne.si.messages import Allocation
 from licorne.state.dump import read_dump
 from licorne.state.restore import restore
+from licorne.state.restored import UnknownNameError
 from rest.world import World
 
 CONFIG = """
@@ -151,3 +152,16 @@ def test_a_max_that_is_lowered_below_what_is_used_is_told(enabled: bool, then: s
     answer = licorne.explain(world.api, config=lowered.read_text())
     assert [str(note) for note in answer.notes if note.kind == "above max"] == [f"above max: {text}"]
     assert not [note for note in licorne.explain(world.api).notes if note.kind == "above max"]
+
+
+def test_why_says_the_reason_of_an_application_that_was_rejected() -> None:
+    world = World().register(text=CONFIG).node("n1", vcore=8_000)
+    world.application("gang", "root.a", "alice", placeholder_ask={"vcore": 30_000})
+    for exact in (True, False):
+        home = Home(restore(read_dump(full_state(world.api, world.now, exact=exact))))
+        with pytest.raises(
+            UnknownNameError, match=r"^application gang was rejected: queue root.a cannot fit application gang"
+        ):
+            why(home, "gang")
+        with pytest.raises(UnknownNameError, match="did you mean 'gang'"):
+            why(home, "gang-x")

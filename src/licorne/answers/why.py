@@ -162,7 +162,8 @@ def why(
         effort: how much the trials may cost, as a multiple of `licorne.answers.budget.WORK_MAX`.
 
     Raises:
-        UnknownNameError: nothing, or more than one thing, has this name, or a pod that the scheduler is not asked for.
+        UnknownNameError: nothing, or more than one thing, has this name, or a pod that the scheduler is not asked for, or
+            an application that was rejected, which the text says with the reason.
         CopyError: a trial could not be made.
     """
     partitions = home.restored.chosen(partition)
@@ -206,7 +207,8 @@ def _find(partitions: list[Partition], name: str, held: Mapping[str, str]) -> _F
         for pod, why in held.items()
         if name in (pod, pod.partition("/")[2])
     ]
-    raise UnknownNameError("; ".join(unasked[:NAMED]) or _queue(partitions, name) or _unknown(partitions, name))
+    told = "; ".join(unasked[:NAMED]) or _rejected(partitions, name) or _queue(partitions, name)
+    raise UnknownNameError(told or _unknown(partitions, name))
 
 
 def _items(partitions: list[Partition]) -> Iterator[tuple[Partition, Application, str, Ask]]:
@@ -241,6 +243,11 @@ def _described(found: _Found) -> str:
     return f"{where}, namespace {namespace}" if namespace else where
 
 
+def _rejected(partitions: list[Partition], name: str) -> str:
+    reasons = [each.reason for part in partitions for each in part.rejected if each.application_id == name]
+    return f"application {name} was rejected: {reasons[-1]}" if reasons else ""
+
+
 def _queue(partitions: list[Partition], name: str) -> str:
     if any(part.tree.find(name) is not None for part in partitions):
         return f"{name} is a queue: `licorne shares` tells of queues, and what waits is told without a name"
@@ -249,6 +256,7 @@ def _queue(partitions: list[Partition], name: str) -> str:
 
 def _unknown(partitions: list[Partition], name: str) -> str:
     known = [app for part in partitions for app in part.applications]
+    known += [each.application_id for part in partitions for each in part.rejected]
     items = [each for _, _, key, item in islice(_items(partitions), NEAR_MAX) for each in (key, *pod_names(item))]
     names = [*known, *items]
     begin = sorted(
