@@ -23,7 +23,7 @@ from licorne.answers.trials import Home, Wanted
 from licorne.answers.weighed import Weighed, weighed
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
-from licorne.core.inspection.sentences import most_important, sentence, summary
+from licorne.core.inspection.sentences import advised, most_important, sentence, summary
 from licorne.si.rest_objects import LogEntry
 from licorne.state.restored import Note, UnknownNameError
 
@@ -244,7 +244,7 @@ def _described(found: _Found) -> str:
 
 
 def _rejected(partitions: list[Partition], name: str) -> str:
-    reasons = [each.reason for part in partitions for each in part.rejected if each.application_id == name]
+    reasons = [advised(each.reason) for part in partitions for each in part.rejected if each.application_id == name]
     return f"application {name} was rejected: {reasons[-1]}" if reasons else ""
 
 

@@ -52,6 +52,13 @@ def sentence(reason: explain.Reason) -> str:
             return f"{text[0].upper()}{text[1:]}."
 
 
+def advised(refusal: str) -> str:
+    """Return why something was refused, and what helps where YuniKorn's words do not say it."""
+    if refusal.endswith("unsupported sort type"):
+        return f"{refusal}; a gang with placeholders needs a queue with application.sort.policy fifo"
+    return refusal
+
+
 def summary(reason: explain.Reason) -> str:
     """Return what a reason has in common with those of other asks."""
     if reason.never:
