@@ -14,6 +14,8 @@ from answers.dumps import full_state
 from licorne.answers import AskAnswer, Home, Overview, running_partitions, why
 from licorne.cli import run
 from licorne.cli.configurations import reports
+from licorne.cli.why_text import show
+from licorne.core.gangs.atomic import GROUPS_TAG
 from licorne.si.messages import Allocation
 from licorne.state.dump import read_dump
 from licorne.state.restore import restore
@@ -165,3 +167,19 @@ def test_why_says_the_reason_of_an_application_that_was_rejected() -> None:
             why(home, "gang")
         with pytest.raises(UnknownNameError, match="did you mean 'gang'"):
             why(home, "gang-x")
+
+
+def test_what_a_whole_gang_lacks_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    world = World().register(text=CONFIG).node("n1", vcore=8_000)
+    world.application("first", "root.a", "alice").ask("f", "first", vcore=3_000).schedule(1.0)
+    groups = '[{"name": "w", "minMember": 2, "minResource": {"cpu": "2"}}]'
+    world.application("gang", "root.a", "alice", tags={GROUPS_TAG: groups, "gang.scheduling": "atomic"})
+    for number in range(2):
+        member = Allocation(key=f"g{number}", application_id="gang", resource={"vcore": 2_000}, task_group="w")
+        world.submit(member)
+    answer = licorne.explain(world.api, "g0")
+    assert isinstance(answer, AskAnswer)
+    told = "The max of queue root.a leaves too little: 1 vcore missing. The amounts are those of the whole gang."
+    assert answer.sentence == told
+    show(answer)
+    assert "the way from root to a node, for 2 cores, one member of the gang" in capsys.readouterr().out

@@ -23,7 +23,7 @@ from licorne.answers.trials import Home, Wanted
 from licorne.answers.weighed import Weighed, weighed
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
-from licorne.core.inspection.sentences import advised, most_important, sentence, summary
+from licorne.core.inspection.sentences import advised, leading_sentence, most_important, summary
 from licorne.si.rest_objects import LogEntry
 from licorne.state.restored import Note, UnknownNameError
 
@@ -288,7 +288,7 @@ def _of_ask(home: Home, partition: Partition, app: Application, key: str, search
     if alloc is None:
         links, reasons = chain(partition, app, ask)
         reason = most_important(reasons)
-        state, said = "waits", sentence(reason)
+        state, said = "waits", leading_sentence(reasons)
         if _hidden(home, reason):
             said = f"{NOTHING_SHOWN[0].upper()}{NOTHING_SHOWN[1:]}; {UNSEEN} are not in it."
             told = (msgspec.structs.replace(links.reasons[0], text=said), *links.reasons[1:])

@@ -137,8 +137,9 @@ class _Printed:
 
     def chain(self, answer: AskAnswer, chain: Chain) -> None:
         """Print what the ask has to pass, from root to node."""
+        whom = ", one member of the gang" if any(each.kind == "gang" for each in chain.reasons) else ""
         sheet = Sheet(
-            f"the way from root to a node, for {_amounts(answer.resource)}",
+            f"the way from root to a node, for {_amounts(answer.resource)}{whom}",
             ("<where", "<resource", "asked", "used", "max", "guaranteed", "missing"),
             drop=("guaranteed",),
         )

@@ -52,6 +52,14 @@ def sentence(reason: explain.Reason) -> str:
             return f"{text[0].upper()}{text[1:]}."
 
 
+def leading_sentence(reasons: Iterable[explain.Reason]) -> str:
+    """Return the most important of all reasons of an ask as a sentence, and whether its amounts are those of a whole gang."""
+    found = list(reasons)
+    reason = most_important(found)
+    of_gang = isinstance(reason, explain.QUOTAS) and any(isinstance(each, explain.Gang) for each in found)
+    return sentence(reason) + (" The amounts are those of the whole gang." if of_gang else "")
+
+
 def advised(refusal: str) -> str:
     """Return why something was refused, and what helps where YuniKorn's words do not say it."""
     if refusal.endswith("unsupported sort type"):

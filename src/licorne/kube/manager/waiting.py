@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 
 from licorne.core.inspection import explain
-from licorne.core.inspection.sentences import most_important, sentence
+from licorne.core.inspection.sentences import leading_sentence, sentence
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask
 from licorne.kube.objects import Pod
@@ -268,7 +268,8 @@ class Waiting:
             return None
         quotas = [reason for reason in reasons if isinstance(reason, QUOTAS)]
         if quotas:
-            return _said(SKIPPED, quotas)
+            gang = [reason for reason in reasons if isinstance(reason, explain.Gang)]
+            return Verdict(SKIPPED, leading_sentence([*quotas, *gang]), _key(quotas))
         reasons = [_without_reservations(reason) for reason in reasons]
         gang = next((reason for reason in reasons if isinstance(reason, explain.Gang)), None)
         if gang is not None and not (gang.ready and gang.fits_quota):
@@ -324,7 +325,7 @@ def is_within(now: float, since: float, seconds: float) -> bool:
 
 
 def _said(reason: str, reasons: Sequence[explain.Reason]) -> Verdict:
-    return Verdict(reason, sentence(most_important(reasons)), _key(reasons))
+    return Verdict(reason, leading_sentence(reasons), _key(reasons))
 
 
 def _has(pod: Pod, verdict: Verdict) -> bool:
