@@ -44,6 +44,21 @@ def namespace_tags(namespace: Namespace) -> dict[str, str]:
     return tags
 
 
+def what_counts(namespace: Namespace) -> str:
+    """Return which quota the queue has by its annotations: if a max or a guaranteed can be read, the other one is none at all.
+
+    Neither has that of the parent's childtemplate then (docs/spec/scheduling.md, section 12).
+    """
+    tags = namespace_tags(namespace)
+    has_max, has_guaranteed = TAG_RESOURCE_QUOTA in tags, TAG_RESOURCE_GUARANTEED in tags
+    if has_max and has_guaranteed:
+        return "the max and the guaranteed of the others count"
+    if not (has_max or has_guaranteed):
+        return "no annotation sets a max or a guaranteed, so those of the parent's childtemplate count, if it has any"
+    here, none = ("max", "guaranteed") if has_max else ("guaranteed", "max")
+    return f"only a {here} can be read, so the queue has no {none}, not even that of the parent's childtemplate"
+
+
 def unread_annotations(namespace: Namespace) -> list[str]:
     """Return the keys of annotations that say something about the queue and cannot be read, with where they are no JSON."""
     annotations = namespace.metadata.annotations or {}
