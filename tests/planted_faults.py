@@ -22,14 +22,12 @@ from rich.console import Console
 from rich.progress import track
 
 import checkpoint.faults
-import gangs.faults
 import gangs_atomic.faults
 import kube.faults
 import machine.faults
 import parking.faults
 import preemption.contests
 import preemption.faults
-import quotachange.faults
 import reference.faults
 import report.faults
 import sim.device_worlds
@@ -68,8 +66,6 @@ SUITES = (
     Suite(
         "preemption.faults", "preemption/test_claims_law.py::test_a_planted_fault_is_caught", preemption.faults.FAULTS
     ),
-    Suite("quotachange.faults", "quotachange/test_laws.py::test_planted_faults_are_caught", quotachange.faults.FAULTS),
-    Suite("gangs.faults", "gangs/test_laws.py::test_planted_faults_are_caught", gangs.faults.FAULTS),
     Suite(
         "gangs_atomic.faults", "gangs_atomic/test_laws.py::test_a_planted_fault_is_caught", gangs_atomic.faults.FAULTS
     ),
@@ -110,7 +106,6 @@ OF_TESTS = (
     "rest/test_access_law.py::test_a_planted_fault_is_caught",
     "rest/test_health.py::test_a_planted_fault_is_found",
     "service/test_faults.py::test_the_comparison_finds_planted_differences",
-    "sim/test_devices.py::test_a_planted_fault_is_caught",
     "sim/test_fragmentation.py::test_a_planted_fault_is_caught",
     "sim/test_jobs.py::test_a_planted_fault_is_caught",
     "sim/test_policies.py::test_a_planted_fault_is_caught",

@@ -19,7 +19,6 @@ TABLES = {"FAULTS", "CAUGHT_ELSEWHERE"}
 LAWS = {"AssertionError", "InvariantError", "BaseExceptionGroup", "ExceptionGroup"}
 IS_CAUGHT = re.compile(r"_(is|are)_(caught|found|noticed)(_|$)")
 PLANTS_NONE = {
-    "gangs/test_laws.py::test_an_error_that_is_no_broken_law_catches_nothing": "what is planted there must not count",
     "kube/test_applications.py::test_a_pod_that_runs_counts_whatever_is_refused": "a refusal is planted, which must do no harm",
     "kube/test_bad_pods.py::test_a_pod_whose_resources_cannot_be_read_waits_and_is_told_why": "faults of pods, not of the product",
     "parking/test_parking.py::test_a_lost_wake_up_is_caught_from_any_seed": "the faults of test_a_lost_wake_up_is_caught again",

@@ -52,13 +52,6 @@ def test_a_first_call_of_each_command(licorne: Command, monkeypatch: pytest.Monk
     assert outcome.out
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_explains_itself(licorne: Command, command: str) -> None:
-    outcome = licorne(*command.split(), "--help")
-    assert outcome.status == 0
-    assert f"Usage: licorne {command}" in outcome.out
-
-
 @pytest.mark.parametrize("arguments", ["--version", "-V"])
 def test_the_version_shows_whether_it_is_compiled(licorne: Command, arguments: str) -> None:
     outcome = licorne(arguments)

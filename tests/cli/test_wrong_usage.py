@@ -28,12 +28,6 @@ UNFIT = [
     ("compare own Q W --setting x", "--setting 'x': is written KEY=VALUE"),
     ("compare own Q W --setting reservation.dealy=2s", "--setting 'reservation.dealy': no such setting"),
     ("simulate W --setting x", "--setting 'x': is written KEY=VALUE"),
-    ("convert W --load 2", "a seed and a load are for a scenario"),
-    ("convert W --order sjf", "is read as a workload: --order is not for that"),
-    ("simulate W --every 5m", "--every is the interval of --series, which is not given"),
-    ("simulate W --since 2h --until 1h", "--since 7200 is not before --until 3600"),
-    ("simulate W --device-policy first", "has no devices"),
-    ("simulate W --pods x.txt", "x.txt"),
     ("sweep -o OUT", "nothing to simulate: give workloads"),
     ("sweep W W -o OUT", "is given twice"),
     ("place --config Q --user ann --tag x", "--tag 'x': is written KEY=VALUE"),
@@ -44,7 +38,7 @@ UNFIT = [
     ("reproduce nothing OUT", "no such reproduction"),
     ("reproduce fgd OUT --small --all", "--small and --all: give one of them"),
 ]
-"""Options and arguments that a command refuses, and what it says; W: a workload, Q: a configuration, OUT: a folder."""
+"""Options and arguments that a command refuses, and what it says; those of simulate and convert are in their own tests. W: a workload, Q: a configuration, OUT: a folder."""
 
 
 def words(text: str, folder: Path) -> list[str]:

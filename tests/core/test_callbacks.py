@@ -227,32 +227,7 @@ def test_allocations_are_reported_a_thousand_at_a_time(rm: Listener, limit: int 
     assert [len(said.new) for kind, said in rm.take() if kind == "allocation"] == told
 
 
-def test_without_a_callback_decisions_are_made_all_the_same() -> None:
-    api = v19_api(None)
-    node(api)
-    apps(api, "x")
-    ask(api, "k")
-    assert api.schedule() == 1
-
-
 # -- callbacks that misbehave ----------------------------------------------------------------------------------
-
-
-class Broken(Listener):
-    def update_allocation(self, response: v19.AllocationResponse) -> None:
-        raise RuntimeError("out of order")
-
-
-def test_a_callback_that_raises_changes_nothing() -> None:
-    rm = Broken()
-    api = v19_api(rm)
-    node(api)
-    apps(api, "x")
-    ask(api, "k")
-    assert api.schedule() == 1
-    assert api.callback_errors == ["RuntimeError: out of order"]
-    assert [kind for kind, _ in rm.take()] == ["node", "application", "application", "application"]
-    api.validate()
 
 
 CALLS: list[Callable[[SchedulerAPI], object]] = [

@@ -1,6 +1,6 @@
 """The fine points of docs/spec/scheduling.md, section 16, one by one.
 
-Points 2, 7 and 8 are also in `core/test_reservations.py`, 3 and 10 to 12 in `core/test_limits.py`.
+Point 1 is in `core/test_tree_reload.py`; 2, 7 and 8 are also in `core/test_reservations.py`, 3 and 10 to 12 in `core/test_limits.py`.
 """
 
 from __future__ import annotations
@@ -18,39 +18,6 @@ def bench(text: str, *nodes: int, first_interface: bool = False) -> Bench:
     for number, vcore in enumerate(nodes, 1):
         b.node(f"n{number}", vcore=vcore)
     return b
-
-
-# -- 1: a property that a reload removes has its default again -----------------------------------------------
-
-REMOVED = [
-    # properties of `a`, where x1 came first and uses more, x2 has the priority; order before and after they are removed
-    ("application.sort.policy: fair, application.sort.priority: disabled", "x2 x1", "x2 x1"),
-    ("application.sort.priority: disabled", "x1 x2", "x2 x1"),
-]
-
-
-@pytest.mark.parametrize(("properties", "before", "after"), REMOVED)
-def test_1_a_removed_sort_property_has_its_default_again(properties: str, before: str, after: str) -> None:
-    for text, order in ((f"a properties: {{{properties}}}", before), ("a", after)):
-        b = bench(config(f"a properties: {{{properties}}}"), 100)
-        for app, used in (("x1", 3), ("x2", 1)):
-            b.app(app)
-            b.ask(app, f"{app}-0", node="n1", vcore=used)
-            b.ask(app, app, vcore=1, priority=5 if app == "x2" else 0)
-        b.reload(config(text))
-        assert b.run().replace("@n1", "") == order
-
-
-@pytest.mark.parametrize("removed", ["priority.offset: '10'", "priority.offset: '10', priority.policy: fence"])
-def test_1_a_removed_priority_property_has_its_default_again(removed: str) -> None:
-    b = bench(config(f"a properties: {{{removed}}}", "b"), 100)
-    for name, priority in (("a", 0), ("b", 5)):
-        b.app(name, f"root.{name}")
-        for i in range(2):
-            b.ask(name, f"{name}{i}", vcore=1, priority=priority)
-    assert b.run(limit=1) == "a0@n1"
-    b.reload(config("a", "b"))
-    assert b.run() == "b0@n1 b1@n1 a1@n1"
 
 
 # -- 4: foreign allocations go with their node ---------------------------------------------------------------
@@ -118,16 +85,6 @@ def test_6_larger_pending_is_an_insertion_sort_from_name_order(pending: list[tup
 
 
 # -- 7: echoes, lost nodes, draining queues, templates, ids -----------------------------------------------------
-
-
-def test_7_only_the_release_of_an_allocation_is_echoed() -> None:
-    b = bench(config("a"), 10)
-    b.app("x")
-    b.ask("x", "runs", vcore=1)
-    b.run()
-    b.ask("x", "waits", vcore=10)
-    assert b.release("x", "waits") == []
-    assert b.release("x", "runs")[0] == "released runs STOPPED_BY_RM: allocation remove as per RM request"
 
 
 def test_7_what_ran_on_a_lost_node_is_forgotten_not_pending_again() -> None:

@@ -252,15 +252,6 @@ def test_node_order_follows_a_reload() -> None:
     assert b.run() == "k1@n1"
 
 
-def test_a_queue_that_vanishes_drains_and_may_come_back() -> None:
-    b = Bench(config("a", "b"))
-    b.app("x")
-    update(b, config("b"))
-    assert b.partition.tree.find("root.a") is not None
-    update(b, config("a", "b"))
-    assert b.app("y") == ["accepted y"]
-
-
 @pytest.mark.parametrize("first_interface", [False, True])
 def test_a_draining_queue_that_is_configured_again_is_active_in_both_interfaces(first_interface: bool) -> None:
     """Difference 118: by the text of the first interface it stays Draining and takes no application again."""

@@ -1,4 +1,4 @@
-"""Limits of users and groups: docs/spec/scheduling.md, sections 11, 15.4, 16.3 and 16.10 to 16.12."""
+"""Limits of users and groups: docs/spec/scheduling.md, sections 11, 16.3 and 16.10 to 16.12."""
 
 from __future__ import annotations
 
@@ -149,36 +149,6 @@ def test_a_queue_spelled_with_capitals_has_its_limits() -> None:
 
 
 # -- may it run ------------------------------------------------------------------------------------------
-
-
-def test_each_user_may_run_one_application_under_a_wildcard() -> None:
-    """Worked example 15.4, first half."""
-    bench = Bench(limit("*", apps=1), queue("a"))
-    apps = [bench.app(f"{user}{i}", user, "root.a") for user in ("alice", "bob") for i in (1, 2)]
-    for app in (apps[0], apps[2]):
-        assert bench.limits.first_refusal(app) is None
-        bench.use(app, vcore=1)
-    refusals = [bench.limits.first_refusal(app) for app in apps]
-    assert [(r.name, r.path) if r else None for r in refusals] == [
-        None,
-        ("alice", "root"),
-        None,
-        ("bob", "root"),
-    ]
-    bench.validate()
-
-
-def test_resources_and_applications_of_one_user() -> None:
-    """Worked example 15.4, second half: x1 may use 3 and runs, x2 stays Accepted."""
-    bench = Bench(limit("*", apps=1, vcore=3), queue("a"))
-    x1, x2 = bench.app("x1", "u", "root.a"), bench.app("x2", "u", "root.a")
-    for _ in range(3):
-        bench.use(x1, vcore=1)
-    root = x1.trackers[1]
-    assert root.limit is not None
-    assert root.limit.at(0) - root.used.at(0) == 0
-    assert bench.limits.first_refusal(x1) is None
-    assert bench.limits.first_refusal(x2) is root
 
 
 def test_leaf_goes_before_root_and_user_before_group() -> None:

@@ -1,4 +1,5 @@
-"""Which queue, application, ask and node come first, and which asks wait: docs/spec/scheduling.md, sections 4 to 6, 8, 10, 11 and the worked examples of 15."""
+"""Which queue, application, ask and node come first, and which asks wait: docs/spec/scheduling.md, sections 4 to 6, 8, 10, 11 and the worked examples of 15,
+of which 15.2 is in `core/test_tree.py`."""
 
 from __future__ import annotations
 
@@ -38,26 +39,6 @@ def test_example_1_queues_by_share(root: str, priority: int, order: str) -> None
     assert shares == {"a": 0.5, "b": 0.6, "c": 0.1}
     assert " ".join(shares) == order
     assert b.run().replace("@n1", "") == order
-
-
-def test_example_2_offsets_and_fences() -> None:
-    text = config(
-        parent(
-            "p properties: {priority.offset: '10', priority.policy: fence}", "leaf properties: {priority.offset: '5'}"
-        )
-    )
-    b = bench(text, 10)
-    b.app("x", "root.p.leaf")
-    leaf, fenced = (b.partition.tree.find(path) for path in ("root.p.leaf", "root.p"))
-    assert leaf is not None and fenced is not None
-    seen = []
-    b.ask("x", "k10", priority=10, vcore=1)
-    b.ask("x", "k20", priority=20, vcore=1)
-    for _ in range(3):
-        seen.append((leaf.priority, fenced.priority))
-        b.run(limit=1)
-    lowest = -(2**31)
-    assert seen == [(25, 10), (15, 10), (lowest, lowest)]
 
 
 def test_example_3_an_accepted_application_with_placeholders_holds_a_slot() -> None:

@@ -1,6 +1,6 @@
 """The queue tree.
 
-Source: docs/spec/config.md, sections 7 and 9; docs/spec/scheduling.md, sections 4.1 and 4.2, 12, 15.1 and 15.2;
+Source: docs/spec/config.md, sections 7 and 9; docs/spec/scheduling.md, sections 4.1 and 4.2, 12 and 15.2;
 docs/spec/states.md, section 2.
 """
 
@@ -62,25 +62,6 @@ def test_properties_are_inherited_by_configured_queues_only() -> None:
     tree.validate()
 
 
-def test_shares_of_the_worked_example() -> None:
-    """15.1: A 0.5, B 0.6, C 0.1; order C, A, B, and with a higher priority B first."""
-    bench = Bench(
-        root(queue("a", guaranteed={"vcore": 8000}, max={"vcore": 9000}), queue("b", max={"vcore": 5000}), queue("c"))
-    )
-    for name, amount in (("a", 4000), ("b", 3000), ("c", 1000)):
-        app = bench.app(name, f"root.{name}")
-        bench[f"root.{name}"].allocated.plus(bench.types.vector({"vcore": amount}))
-        bench.tree.root.allocated.plus(bench.types.vector({"vcore": amount}))
-        app.allocated.plus(bench.types.vector({"vcore": amount}))
-        bench.ask(app, name)
-    bench.resize(vcore=10000)
-    assert [bench[f"root.{name}"].share for name in "abc"] == [0.5, 0.6, 0.1]
-    assert bench.order("root") == ["c", "a", "b"]
-    bench.ask(bench.apps["b"], "urgent", priority=10)
-    assert bench.order("root") == ["b", "c", "a"]
-    bench.tree.validate()
-
-
 def test_root_is_limited_by_the_cluster_and_by_nothing_it_lacks() -> None:
     bench = Bench(root(queue("a"), queue("b", max={"gpu": 2})))
     bench.resize(vcore=10, memory=0)
@@ -125,37 +106,6 @@ def test_offsets_add_up_and_fences_hide() -> None:
         [NO_PRIORITY] * 3,
     ]
     bench.tree.validate()
-
-
-def test_refresh_of_one_subtree_reaches_root() -> None:
-    bench = Bench(root(queue("p", queue("a")), queue("q")))
-    bench.ask(bench.app("x", "root.p.a"), "k", 1)
-    bench.ask(bench.app("y", "root.q"), "k", 2)
-    assert bench.order("root") == ["q", "p"]
-    bench["root.p.a"].offset = 9
-    bench.tree.refresh_priorities(bench["root.p.a"])
-    assert [q.priority for q in bench["root.p.a"].lineage()] == [10, 10, 10]
-    assert bench.order("root") == ["p", "q"]
-    bench.tree.validate()
-
-
-def test_a_changed_policy_reorders_the_applications() -> None:
-    def config(**properties: str) -> QueueConfig:
-        return root(queue("a", properties={key.replace("_", "."): value for key, value in properties.items()}))
-
-    bench = Bench(config())
-    for name, used, submitted in (("x", 3, 1), ("y", 1, 2), ("z", 2, 3)):
-        app = bench.app(name, "root.a", submitted)
-        bench.ask(app, name, priority=submitted)
-        for target in (app.allocated, bench["root.a"].allocated, bench.tree.root.allocated):
-            target.plus(bench.types.vector({"vcore": used}))
-    orders = []
-    for properties in ({"application_sort_priority": "disabled"}, {}):
-        for policy in ("fifo", "fair"):
-            bench.tree.reload(config(application_sort_policy=policy, **properties))
-            bench.tree.validate()
-            orders.append("".join(bench.order("root.a")))
-    assert orders == ["xyz", "yzx", "zyx", "zyx"]
 
 
 # -- dynamic queues ----------------------------------------------------------------------------------------

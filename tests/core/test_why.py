@@ -22,8 +22,6 @@ from licorne.core.inspection.explain import (
 )
 from licorne.si.messages import NodeAction
 
-NO_RESERVATION = {"reservation.enabled": "false"}
-
 
 def bench(text: str, *nodes: int, **settings: str) -> Bench:
     b = Bench(text, settings={key.replace("_", "."): value for key, value in settings.items()})

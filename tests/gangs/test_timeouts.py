@@ -62,9 +62,6 @@ def test_style_hard_fails_and_any_other_style_is_soft(style: str, hard: bool) ->
 
 def test_soft_gang_goes_on_as_an_ordinary_application_without_placeholders() -> None:
     b = waiting("Soft")
-    b.members("r1 r2", 3)  # larger than a placeholder
-    b.confirm("p1", TIMEOUT)
-    b = waiting("Soft")
     b.hear(after=MINUTES)
     b.members("r1 r2", 1)
     assert b.hear() == []

@@ -13,18 +13,8 @@ from common.examples import examples
 from common.plain_python import printed_by
 from gangs_atomic import packings
 from gangs_atomic.faults import FAULTS
-from gangs_atomic.laws import KINDS, lived, start_of_gang
+from gangs_atomic.laws import start_of_gang
 from rings import first_in_gate
-
-numbers = st.integers(0, 30)
-steps = st.lists(st.tuples(st.sampled_from(KINDS), numbers, numbers, numbers), min_size=5, max_size=40)
-
-
-@examples(60)
-@given(steps)
-def test_all_or_nothing_within_every_quota_and_the_same_without_parking(steps: list[tuple[str, int, int, int]]) -> None:
-    assert lived(steps) == lived(steps, parking=False)
-
 
 work = st.lists(st.tuples(st.integers(1, 8), st.integers(1, 25)), min_size=2, max_size=8)
 jobs = st.lists(

@@ -35,7 +35,6 @@ LIMITS: list[tuple[Limit, ...]] = [
     (Limit(groups=("ops",), most={"vcore": 7}, apps=1), Limit(users=("*",), apps=2)),
     (Limit(users=("alice", "*"), most={"vcore": 8}),),
 ]
-NO_LIMITS = LIMITS[0]
 
 MAXIMA: list[Amounts | None] = [
     None,

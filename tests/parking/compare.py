@@ -22,7 +22,7 @@ from parking import leftovers
 from parking.scenarios import RM, Scenario
 from parking.situations import Situations
 from reference.clusters import Step
-from reference.compare import DisagreementError, Product, Said, shown, verdict
+from reference.compare import Product, Said, disagreement, main, shown, verdict
 from reference.model import SECOND_NS
 
 VALIDATED = 8
@@ -181,10 +181,7 @@ class Comparison:
             self._fail(str(error), {})
 
     def _fail(self, what: str, found: dict[str, Any]) -> None:
-        lines = [f"seed {self.seed}, step {len(self.steps)}: {what}", *self.steps]
-        for name, each in found.items():
-            lines += [f"{name}:", *(f"    {item}" for item in (each.items() if isinstance(each, dict) else each))]
-        raise DisagreementError("\n".join(lines))
+        raise disagreement(self.seed, self.steps, what, found)
 
 
 def run(seed: int, situations: Situations, *, validated: bool = True) -> None:
@@ -196,20 +193,6 @@ def run(seed: int, situations: Situations, *, validated: bool = True) -> None:
     Comparison(seed, situations, validated=validated).run()
 
 
-def main(first: int, count: int) -> int:
-    """Run scenarios and print the differences: all of them for a single scenario, else a line for each."""
-    situations = Situations()
-    differ = 0
-    for seed in range(first, first + count):
-        try:
-            run(seed, situations)
-        except DisagreementError as error:
-            differ += 1
-            sys.stdout.write(f"{error}\n" if count == 1 else f"{str(error).splitlines()[0]}\n")
-            sys.stdout.flush()
-    sys.stdout.write(f"{count} scenarios from seed {first} on, {differ} differ\n{situations.report()}")
-    return differ
-
-
 if __name__ == "__main__":
-    sys.exit(bool(main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1)))
+    met = Situations()
+    sys.exit(main(lambda seed: run(seed, met), met.report))

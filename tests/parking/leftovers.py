@@ -52,9 +52,11 @@ def _application_waits(partition: Any, app: Any) -> bool:
 def _whole_fits(partition: Any, app: Any) -> bool:
     """Tell whether all members of a gang exist, and one node has room for all of them.
 
-    Members that want a host port may need a node each, so of a gang with several of them nothing is said.
+    Members that want a host port may need a node each, as may those whose terms are about pods: of such a gang nothing is said.
     """
     if sum(bool(ask.shape.need.ports) * ask.repeats for ask in app.asks.values()) > 1:
+        return False
+    if any(ask.shape.need.checks for ask in app.asks.values()):
         return False
     total: Amounts = {}
     for ask in app.asks.values():

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from core.bench import Bench, config, limit, parent
+from gangs_atomic.helpers import GangBench, task_groups
 from licorne.si.messages import AddApplication, Allocation, Termination
 from parking import compare
 from parking.situations import Situations
+from preemption.test_examples import victims
 
 OFF = {"reservation.enabled": "false"}
 PARKING = pytest.mark.parametrize("parking", ["true", "false"])
@@ -146,3 +150,71 @@ def test_room_under_a_quota_lets_a_back_off_count_asks_that_wait_for_nodes(parki
 def test_a_scenario_in_which_room_of_a_user_came_after_an_application_had_gone_to_sleep() -> None:
     """The limit began to bind while it slept for want of a node, so nothing told it of room to preempt in."""
     compare.run(125858683, Situations())
+
+
+# -- what terms of pods let in -----------------------------------------------------------------------------------
+
+
+def pod(app: str, **terms: tuple[str, str]) -> dict[str, str]:
+    """The tags of a pod with the label `app`, and terms: the topology key, and the label of the pods that it is about."""
+    found = {
+        kind: [{"topologyKey": key, "labelSelector": {"matchLabels": {"app": other}}}]
+        for kind, (key, other) in terms.items()
+    }
+    return {
+        "licorne/pod": json.dumps({"namespace": "x", "labels": {"app": app}}),
+        "licorne/pod-terms": json.dumps(found),
+    }
+
+
+def one_zone(parking: str, *nodes: int) -> GangBench:
+    """Nodes n0, n1 ... of one zone, and applications a and d."""
+    b = GangBench(settings={"scheduler.parking": parking})
+    for number, vcore in enumerate(nodes):
+        b.node(f"n{number}", vcore=vcore, attributes={"label/zone": "z", "label/host": f"n{number}"})
+    b.app("a")
+    b.app("d")
+    return b
+
+
+@PARKING
+def test_a_gang_that_starts_wakes_what_wants_to_be_near_it(parking: str) -> None:
+    """Two of its members are on one node, where the search for nodes had counted both already."""
+    b = one_zone(parking, 4)
+    b.ask("a", "near", vcore=1, tags=pod("db", affinity=("host", "web")))
+    assert b.run(after=1) == ""
+    b.add("g", task_groups(w=2))
+    for key in ("g0", "g1"):
+        b.member("g", key, 1, tags=pod("web"))
+    assert sorted(b.run(after=1).split()) == ["g0@n0", "g1@n0", "near@n0"]
+
+
+@PARKING
+@pytest.mark.parametrize("cause", ["one ends", "one is evicted"])
+def test_a_daemon_evicts_the_last_pod_that_keeps_it_off_when_the_others_go(parking: str, cause: str) -> None:
+    b = one_zone(parking, 4, 1)
+    b.ask("a", "v0", node="n0", vcore=1, tags=pod("db"))
+    b.ask("a", "v1", node="n1", vcore=1, tags=pod("db"))
+    b.ask("d", "k0", required="n0", vcore=1, tags=pod("web", antiAffinity=("zone", "db")))
+    assert victims(b, after=1) == []
+    if cause == "one ends":
+        b.release("a", "v1")
+        assert victims(b, after=1) == ["v0"]
+    else:
+        b.ask("d", "k1", required="n1", vcore=1, priority=1)
+        assert victims(b, after=1) == ["v1", "v0"]
+
+
+@PARKING
+def test_a_daemon_evicts_the_pod_that_it_wants_near_when_there_is_another(parking: str) -> None:
+    b = one_zone(parking, 1, 2)
+    b.ask("a", "v0", node="n0", vcore=1, tags=pod("db"))
+    b.ask("d", "k0", required="n0", vcore=1, tags=pod("web", affinity=("zone", "db")))
+    assert victims(b, after=1) == []
+    b.ask("a", "other", vcore=1, tags=pod("db"))
+    assert victims(b, after=1) == ["v0"]
+
+
+def test_a_scenario_in_which_room_was_taken_beside_a_domain_that_is_to_open() -> None:
+    """A daemon waits for a pod that others are evicted for, and then for room as well: it evicts as soon as that is lacking."""
+    compare.run(881010078, Situations())

@@ -310,18 +310,6 @@ def test_the_delay_is_a_property_of_the_leaf() -> None:
     assert (victims(b, after=4), victims(b, after=1)) == ([], ["a"])
 
 
-def test_a_driver_that_sleeps_until_the_deadline_misses_nothing() -> None:
-    b = two_queues("", quota(5))
-    b.ask("x1", "a", vcore=10)
-    b.run()
-    b.ask("x2", "k", vcore=3, preempt_other=True)
-    b.run()
-    due = b.api.next_deadline_ns()
-    assert due is not None
-    b.seconds = due / 1e9
-    assert victims(b) == ["a"]
-
-
 class Choosy(ResourceManagerCallback):
     """A resource manager that wants nothing evicted on some nodes."""
 
@@ -394,15 +382,6 @@ def test_an_ask_that_repeats_preempts_for_each_of_its_allocations(required: str)
         gone += new
         confirm(b, *new)
     assert (gone, used(b, "q2"), b.reserved()) == (["a4", "a3", "a2"], [6], "")
-
-
-def test_a_confirmation_for_something_never_asked_is_a_release() -> None:
-    b = two_queues("", quota(9))
-    b.ask("x1", "a", vcore=10)
-    b.run()
-    b.release("x1", "a", termination=Termination.PREEMPTED_BY_SCHEDULER)
-    b.release("x1", "nothing", termination=Termination.PREEMPTED_BY_SCHEDULER)
-    assert b.free("n1") == {"vcore": 10}
 
 
 def test_daemons_of_one_node_do_not_rely_on_the_same_room() -> None:

@@ -24,7 +24,6 @@ from reference.model import pruned
 from reference.scheduler import INSPECTION_NS
 from reference.situations import Situations
 
-LONG_NS = 3600 * 10**9
 Said = list[tuple[str, Output]]
 _load = lru_cache(maxsize=4096)(load)
 
@@ -223,10 +222,15 @@ class Comparison:
         } | held_by_reference(self.reference)
 
     def _fail(self, what: str, found: dict[str, Any]) -> None:
-        lines = [f"seed {self.seed}, step {len(self.steps)}: {what}", *self.steps]
-        for name, each in found.items():
-            lines += [f"{name}:", *(f"    {item}" for item in (each.items() if isinstance(each, dict) else each))]
-        raise DisagreementError("\n".join(lines))
+        raise disagreement(self.seed, self.steps, what, found)
+
+
+def disagreement(seed: int, steps: list[str], what: str, found: dict[str, Any]) -> DisagreementError:
+    """Return the error that something is different after these steps of a scenario: `found`, by who has it."""
+    lines = [f"seed {seed}, step {len(steps)}: {what}", *steps]
+    for name, each in found.items():
+        lines += [f"{name}:", *(f"    {item}" for item in (each.items() if isinstance(each, dict) else each))]
+    return DisagreementError("\n".join(lines))
 
 
 def shown(step: Step) -> str:
@@ -284,20 +288,21 @@ def run(seed: int, situations: Situations, *, parking_off: bool = False, kind: t
     Comparison(seed, situations, parking_off=parking_off, kind=kind).run()
 
 
-def main(first: int, count: int) -> int:
-    """Run scenarios and print the differences: all of them for a single scenario, else a line for each."""
-    situations = Situations()
+def main(compare: Callable[[int], None], report: Callable[[], str]) -> int:
+    """Compare the scenarios that the command line names; print the differences, whole for a single one. Returns the status."""
+    first, count = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
     differ = 0
     for seed in range(first, first + count):
         try:
-            run(seed, situations, parking_off=seed % 4 == 0)
+            compare(seed)
         except DisagreementError as error:
             differ += 1
             sys.stdout.write(f"{error}\n" if count == 1 else f"{str(error).splitlines()[0]}\n")
             sys.stdout.flush()
-    sys.stdout.write(f"{count} scenarios from seed {first} on, {differ} differ\n{situations.report()}")
-    return differ
+    sys.stdout.write(f"{count} scenarios from seed {first} on, {differ} differ\n{report()}")
+    return bool(differ)
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1)))
+    met = Situations()
+    sys.exit(main(lambda seed: run(seed, met, parking_off=seed % 4 == 0), met.report))

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from licorne.core.constants import UNLIMITED
-from licorne.core.gangs.atomic import AtomicGang
+from licorne.core.gangs import atomic, timeout
+from licorne.core.gangs.atomic import AtomicGang, AtomicGangs
+from licorne.core.gangs.placeholders import Gangs
 from licorne.core.gangs.plans import short_of
 from licorne.core.gangs.replacement import Replacement
 from licorne.core.inputs import node_changes
@@ -182,6 +184,13 @@ def _distances(queue: Any) -> dict[int, int]:
     return {d: abs((most[d] if d < len(most) else 0) - amount) for d, amount in least if amount >= 0}
 
 
+def _one_victim_more(sound: Any) -> Any:
+    def choose(candidates: Any, *more: Any) -> Any:
+        return [*(found := sound(candidates, *more)), *[a for a in candidates if a not in found][:1]]
+
+    return choose
+
+
 def _any_placeholder_will_do(_sound: Any) -> Any:
     def _place_for(self: Any, group: Any, ask: Any, own_node: bool) -> Any:
         for place in group.held[group.start :] if group.has_placeholder() else ():
@@ -201,6 +210,20 @@ def _as_many_as_the_quota_holds(sound: Any) -> Any:
         return found
 
     return members
+
+
+def _short_of_one(sound: Any) -> Any:
+    return lambda app, _total: sound(app, next(iter(app.asks.values())).shape.amounts)
+
+
+def _gang_waits_for_no_quota(sound: Any) -> Any:
+    def visit(self: Any, app: Any) -> int:
+        done: int = sound(self, app)
+        for queue in app.queue.lineage():
+            queue.blocked.pop(app, None)
+        return done
+
+    return visit
 
 
 def _no_guarantee(sound: Any) -> Any:
@@ -238,9 +261,20 @@ FAULTS: dict[str, Fault] = {
     ),
     "a lowered quota breaks guarantees": Fault(quota_cut, "_spare", lambda _: lambda _queue: {}),
     "lacking amounts count as above": Fault(quota_cut, "_surplus", lambda _: _distances),
+    "a lowered quota takes one victim too many": Fault(quota_cut, "choose", _one_victim_more),
+    "a lowered quota takes victims that do not fit": Fault(
+        leaf_victims.VictimGroup, "max_count", lambda _: lambda self, _rest: len(self.members)
+    ),
     "forced usage starts no clock": Fault(QuotaChanges, "usage_forced", _nothing),
+    "no timeout runs for placeholders": Fault(Gangs, "_start_clock", _nothing),
+    "pending placeholders outlive their timeout": Fault(timeout, "_drop_pending", _nothing),
+    "a replacement in flight is forgotten": Fault(Replacement, "_unlink", _nothing),
+    "a release of a replacement in flight is ignored": Fault(Replacement, "withdraw", _nothing),
     "any placeholder will do": Fault(Replacement, "_place_for", _any_placeholder_will_do),
     "a quota splits a gang": Fault(AtomicGang, "members", _as_many_as_the_quota_holds),
+    "a gang is within any quota": Fault(atomic, "short_of", lambda _: lambda _app, _total: []),
+    "one member is within the quota": Fault(atomic, "short_of", _short_of_one),
+    "a quota that frees wakes no gang": Fault(AtomicGangs, "visit", _gang_waits_for_no_quota),
     "victims' queues lose their guarantee": Fault(QueueBudget, "recompute", _no_guarantee, Contest),
     "what one node has too much is charged to the others": Fault(
         Tree, "bound_root", lambda _: lambda *_arguments: False

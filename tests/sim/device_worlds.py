@@ -15,6 +15,7 @@ from itertools import combinations
 from typing import Any
 
 from common.planting import raised_by_a_law, replace
+from licorne.core.nodes import devices as devices_module
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG
 from licorne.core.nodes.devices import DeviceRoom, NodeDevices
 from licorne.core.nodes.needs import Needs
@@ -30,6 +31,7 @@ from licorne.sim.observer import Observer
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.sim.simulation import SimulatedCluster
+from licorne.workload.devices import Devices
 from licorne.workload.lines import App, Ask, Line, Node, TaskGroup
 from licorne.workload.workload import Mode, Workload
 
@@ -269,6 +271,10 @@ def _plant(owner: Any, name: str, broken: Any) -> Any:
     return lambda: replace(owner, name, broken)
 
 
+def _plant_the_sum() -> None:
+    devices_module.max = lambda free, **_: sum(free)  # type: ignore[attr-defined]  # the module has no other
+
+
 def _plant_no_trials() -> None:
     Needs.try_take = Needs.undo_try = _nothing  # type: ignore[method-assign]
 
@@ -279,6 +285,11 @@ FAULTS = {
     "what victims leave counts as one sum": _plant(DeviceRoom, "suffices", _as_one_sum),
     "devices always suffice beside victims": _plant(DeviceRoom, "suffices", _suffices_always),
     "devices are not given back": _plant(NodeDevices, "give_back", _nothing),
+    "the labels have the sum of what is left": _plant_the_sum,
+    "touched devices count as untouched": _plant(
+        devices_module, "untouched", lambda free: (i for i, f in enumerate(free) if f)
+    ),
+    "an ask does not say that it wants devices": _plant(Devices, "marked", lambda _, ask: ask),
     "the labels stay as they were": _plant(Needs, "_devices_changed", _nothing),
     "devices that come free wake no ask": _plant_lost_wake_up,
     "an ask for a required node evicts beside the claim of another": _plant(required_node, "_claiming_beside", _nobody),

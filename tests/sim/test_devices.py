@@ -1,10 +1,7 @@
-"""Devices: what a demand means, which device is taken, and that whole simulations keep to it, by brute force."""
+"""Devices: what a demand means, which device is taken, and what simulations make of it; random ones are in `test_device_worlds`."""
 
 from __future__ import annotations
 
-import sys
-from itertools import combinations
-from math import inf
 from typing import Any
 
 import msgspec
@@ -13,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.examples import examples
-from common.planting import a_law_breaks
-from licorne.core.nodes import devices as devices_module
 from licorne.core.nodes.constraints import (
     CONSTRAINTS_TAG,
     DEVICE_POLICY_ATTRIBUTE,
@@ -23,23 +18,17 @@ from licorne.core.nodes.constraints import (
     parse_constraints,
 )
 from licorne.core.nodes.devices import CHOICES, Demand, DevicesLeft, NodeDevices, first, least_left, most_left
-from licorne.core.nodes.needs import Needs
 from licorne.core.nodes.reading import ConstraintError
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.workload.devices import Devices
-from licorne.workload.lines import App, Ask, DevicePolicy, Line, Node
+from licorne.workload.lines import App, Ask, Line, Node
 from licorne.workload.workload import Mode, Workload, WorkloadError, parse_workload
+from sim.device_worlds import could_run
 
 GPU = "gpu"
 amounts = st.one_of(st.integers(1, 999), st.sampled_from([100, 250, 300, 460, 500, 700, 1000, 2000, 3000]))
 CONFIG = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
-
-
-def could_run(free: tuple[int, ...], amount: int) -> bool:
-    """Tell by trying all sets of devices whether one serves an amount: a share is of one device, others are whole."""
-    number, each = (1, amount) if amount < 1000 else (amount // 1000, 1000)
-    return any(all(free[index] >= each for index in some) for some in combinations(range(len(free)), number))
 
 
 # -- demands and choices -----------------------------------------------------------------------------------------
@@ -225,52 +214,7 @@ def run(given_workload: Workload) -> Result:
     return simulate(given_workload, settings={"reservation.enabled": "false"})
 
 
-def free_by_force(capacity: int, held: list[int]) -> set[tuple[int, ...]]:
-    """Return all that may be left on the devices of a node, whichever device each amount was placed on, in any way."""
-    found = {(1000,) * (capacity // 1000)}
-    for amount in held:
-        number, each = (1, amount) if amount < 1000 else (amount // 1000, 1000)
-        found = {
-            tuple(sorted(left - each * (index in some) for index, left in enumerate(free)))
-            for free in found
-            for some in combinations(range(len(free)), number)
-            if all(free[index] >= each for index in some)
-        }
-    return found
-
-
-def check_by_force(nodes: list[int], asks: list[tuple[int, float, int | None]], result: Result) -> None:
-    """Try all placements on devices of what ran together on a node, and see that what never ran fits no empty node."""
-    ran = [pod for pod in result.pods if pod.node]
-    amount_of = {str(n): ask[0] for n, ask in enumerate(sorted(asks, key=lambda ask: ask[1]))}
-    for moment in {pod.start_s for pod in ran}:
-        for index, capacity in enumerate(nodes):
-            held = [
-                amount_of[pod.key]
-                for pod in ran
-                if pod.node == f"n{index}"
-                and (pod.start_s or 0) <= (moment or 0) < (inf if pod.end_s is None else pod.end_s)
-            ]
-            assert free_by_force(capacity, held), f"{held} on {capacity} at {moment}"
-    for pod in result.pods:
-        if not pod.node:
-            assert not any(could_run((1000,) * (capacity // 1000), amount_of[pod.key]) for capacity in nodes)
-
-
 sizes = st.sampled_from([200, 300, 460, 500, 540, 700, 999, 1000, 2000])
-asks_over_time = st.lists(st.tuples(sizes, st.integers(0, 20), st.integers(1, 15)), min_size=1, max_size=10)
-
-
-@examples(30)
-@given(
-    st.lists(st.sampled_from([0, 1000, 2000, 3000]), min_size=1, max_size=3),
-    asks_over_time,
-    st.sampled_from(list(CHOICES)),
-)
-def test_at_no_time_do_the_pods_of_a_node_want_more_than_its_devices_give(
-    nodes: list[int], asks: list[tuple[int, float, int | None]], policy: DevicePolicy
-) -> None:
-    check_by_force(nodes, asks, run(workload(nodes, asks, device_policy=policy)))
 
 
 @examples(30)
@@ -375,32 +319,3 @@ def test_what_devices_are_not_modelled_for_is_refused_with_its_line(lines: tuple
     with pytest.raises(WorkloadError) as refusal:
         simulate(parse_workload((line.encode() for line in lines), file="w"))
     assert complaint in str(refusal.value)
-
-
-# -- planted faults ----------------------------------------------------------------------------------------------
-
-FAULTS: dict[str, tuple[object, str, Any]] = {
-    "the labels have the sum of what is left": (devices_module, "max", lambda free, **_: sum(free)),
-    "touched devices count as untouched": (
-        devices_module,
-        "untouched",
-        lambda free: (i for i, f in enumerate(free) if f),
-    ),
-    "devices are never given back": (NodeDevices, "give_back", lambda *_: None),
-    "the labels stay as they were": (Needs, "_devices_changed", lambda *_: None),
-    "an ask does not say that it wants devices": (Devices, "marked", lambda _, ask: ask),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    owner, name, broken = FAULTS[fault]
-    monkeypatch.setattr(owner, name, broken, raising=False)
-    nodes = [2000, 3000]
-    asks: list[tuple[int, float, int | None]] = [
-        *[(600, 0.0, 4)] * 3, (2000, 0.0, 3), (500, 0.0, 9), (500, 1.0, 9), (1000, 1.0, 2), (3000, 2.0, 1),
-    ]  # fmt: skip
-    with a_law_breaks(sys.modules[__name__]):
-        check_by_force(nodes, asks, run(workload(nodes, asks)))
-    monkeypatch.undo()
-    check_by_force(nodes, asks, run(workload(nodes, asks)))

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from licorne.si.messages import AcceptedApplication, Released, Termination, UpdatedApplication
 from licorne.sim.evictions import EvictionCosts, Evictions, cause
 from licorne.sim.gangs import Gangs, GangWaits, placeholder_ask, task_groups
 from licorne.sim.inputs import application
@@ -84,12 +83,6 @@ def test_an_evicted_pod_is_created_again_when_its_grace_is_over(tmp_path: Path) 
 def test_grace_is_that_of_the_workload(grace_s: float, lost_s: float, end_s: float) -> None:
     result = simulate(evicting(grace_s=grace_s))
     assert (result.evictions[0].lost_pod_s, result.simulated_s) == (lost_s, end_s)
-
-
-def test_evicted_pods_need_not_be_created_again() -> None:
-    result = simulate(evicting(resubmit=False))
-    assert facts(result) == (3, 3, 1, 0, 2)
-    assert result.never_placed == 0
 
 
 def test_a_pod_removed_during_its_grace_is_not_created_again() -> None:
@@ -374,10 +367,3 @@ def test_asks_that_are_never_submitted_are_counted(monkeypatch: pytest.MonkeyPat
     assert (result.asks, result.placed, result.never_placed, result.applications_rejected) == (3, 0, 3, 1)
     assert Counter({row.reason[:29]: row.asks for row in result.reasons}) == {"rejected: failed to place app": 3}
     assert result.gangs == []
-
-
-def test_messages_of_gangs_are_those_of_the_interface() -> None:
-    """The states and the types of release that the model looks for; a change of names must show here."""
-    assert UpdatedApplication("g", "Resuming", 0).state == "Resuming"
-    assert Released("k", "g", Termination.PLACEHOLDER_REPLACED).termination.name == "PLACEHOLDER_REPLACED"
-    assert AcceptedApplication("g").application_id == "g"

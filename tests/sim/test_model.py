@@ -94,17 +94,6 @@ def test_an_allocation_that_runs_already_is_one_also_of_an_ask_that_repeats() ->
     assert made.counts["asked"] == asked + 1
 
 
-def test_equal_keys_of_two_applications_are_two_pods() -> None:
-    made = manager()
-    made.take(App(id="b"), 0)
-    made.take(Ask(key="short", app="b", res={"vcore": 1}, duration_s=9), 0)
-    made.placed("b", "short", "", "n", 0)
-    assert [one.application_id for one in made.due(5 * SECOND_NS) if isinstance(one, Release)] == ["a"]
-    made.released("a", "short", "", Termination.STOPPED_BY_RM, 5 * SECOND_NS)
-    assert made.find("a", "short") is None
-    assert [one.application_id for one in made.due(9 * SECOND_NS) if isinstance(one, Release)] == ["b"]
-
-
 def test_a_key_is_new_again_when_the_last_allocation_of_an_ask_that_repeats_has_ended() -> None:
     made = manager()
     asked = made.counts["asked"]

@@ -6,15 +6,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import Phase, given
 
-from common.examples import examples
 from licorne import simulate
 from licorne.sim import Observer, PodRecord, Result
 from licorne.sim.pods import bounded_slowdown
 from licorne.sim.times import ALL_QUEUES
-from licorne.workload import Workload, WorkloadError, load_workload
-from sim.test_account import copied, workloads
+from licorne.workload import WorkloadError, load_workload
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}, {name: b}]}]}]"
 HEAD: list[dict[str, Any]] = [
@@ -238,28 +235,6 @@ def test_records_need_not_be_kept() -> None:
     result = run(ask("k", 0, duration_s=1), pods=False)
     assert result.pods == []
     assert "pods" not in msgspec.json.decode(msgspec.json.encode(result))
-
-
-# To shrink a whole simulation takes minutes: what fails is shown as it was found.
-@examples(40, phases=(Phase.explicit, Phase.reuse, Phase.generate))
-@given(workloads())
-def test_records_and_sums_agree(workload: Workload) -> None:
-    result = simulate(copied(workload))
-    for record in result.pods:
-        if record.end_s is not None:
-            parts = record.arrival_s + record.waiting_s + record.lost_s + record.run_s
-            assert parts == pytest.approx(record.end_s)
-    every = result.waiting_times[-1]
-    assert every.never_placed == result.never_placed
-    assert every.never_placed == sum(
-        record.pods for record in result.pods if record.outcome in ("waiting", "withdrawn", "refused")
-    )
-    done = result.completions[-1]
-    assert done.completed <= sum(record.outcome in ("ended", "released") for record in result.pods)
-    assert done.completed + done.not_completed == sum(record.pods for record in result.pods)
-    assert sum(row.lost_pod_s for row in result.evictions) == pytest.approx(
-        sum(record.lost_s for record in result.pods)
-    )
 
 
 # -- what is simulated -----------------------------------------------------------------------------------------

@@ -234,13 +234,6 @@ def test_the_releases_of_a_node_that_goes_are_one_message_sorted_by_key() -> Non
     assert trace[-3:] == [f"R\tk{number}\tSTOPPED_BY_RM" for number in (1, 2, 3)]
 
 
-def test_another_configuration_can_be_given() -> None:
-    given = workload(NODE, APP, ask("k0", 0, app="app"), ask("k1", 0))
-    narrower = QUEUES.replace("guaranteed: {vcore: 1}", "max: {vcore: 1}")
-    assert simulate(given).placed == 2
-    assert simulate(given, config=narrower).placed == 1
-
-
 @pytest.mark.parametrize("config", ["partitions: 5", "partitions: ["])
 def test_a_refused_configuration_is_an_error(config: str, tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=r"^<workload>:2: yaml:[12]:"):

@@ -585,13 +585,6 @@ def test_a_queue_is_called_as_it_is_written() -> None:
     assert [queue["name"] for queue in root["queues"]] == ["no"]
 
 
-def test_a_mistake_in_each_part_is_told_at_once() -> None:
-    text = GOOD.replace("nodes: 2", "nodes: x").replace("rate: 5/h", "rat: 5/h").replace("fail: a", "fial: a")
-    with pytest.raises(ScenarioError) as caught:
-        Scenario(text)
-    assert [problem.line for problem in caught.value.problems] == [4, 10, 13]
-
-
 def told(text: str) -> list[str]:
     with pytest.raises(ScenarioError) as caught:
         Scenario(text, file="s.yaml")

@@ -8,20 +8,9 @@ import pytest
 
 from licorne import simulate
 from licorne.sim import Series, SeriesRow
+from sim.test_runner import QUEUES
 
 SECOND_NS = 10**9
-QUEUES = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-            resources: {guaranteed: {vcore: 1}}
-          - name: b
-            resources: {max: {vcore: 1}}
-"""
 
 
 def rows(*lines: dict[str, Any], every_s: float = 10) -> list[SeriesRow]:

@@ -19,7 +19,7 @@ from licorne.si.messages import AddApplication
 from licorne.state.dump import DumpError
 from licorne.state.recording import RecordingError, choose_run
 from licorne.state.recording.folder import is_recording
-from licorne.state.recording.submitted import submitted_applications
+from licorne.state.recording.runs import submitted_applications
 from licorne.state.restore import restore
 from licorne.state.restored import Restored
 from licorne.state.source import TIMEOUT_S, SourceError, fetch

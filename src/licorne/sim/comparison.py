@@ -49,7 +49,7 @@ class QueueChange(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """The whole of one result."""
+    """The whole of one result, of which these are fields."""
 
     configuration: str
     placed: int
@@ -86,24 +86,13 @@ def compare(old: Result, new: Result) -> Comparison:
     return Comparison(
         workload=new.workload,
         same=old.digest == new.digest,
-        old=_totals(old),
-        new=_totals(new),
+        old=msgspec.convert(old, Totals, from_attributes=True),
+        new=msgspec.convert(new, Totals, from_attributes=True),
         everything=QueueChange(ALL_QUEUES, before.get(ALL_QUEUES), after.get(ALL_QUEUES)),
         queues=sorted(queues, key=lambda change: -change.longer_s),
         rejected=_only(new.rejected_queues, old.rejected_queues),
         admitted=_only(old.rejected_queues, new.rejected_queues),
         notes=list(dict.fromkeys([*old.notes, *new.notes])),
-    )
-
-
-def _totals(result: Result) -> Totals:
-    return Totals(
-        result.configuration,
-        result.placed,
-        result.never_placed,
-        result.applications_rejected,
-        result.preempted,
-        result.digest,
     )
 
 

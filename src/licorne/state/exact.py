@@ -12,7 +12,7 @@ from licorne.core.checkpoint import CheckpointError
 from licorne.core.checkpoint.restore import read_peers
 from licorne.si import v19
 from licorne.si.rest_objects import ExactState
-from licorne.state.recording.replay import CALLBACKS
+from licorne.state.recording.replay import callbacks
 from licorne.state.restored import Note, Outputs, Restored
 
 VERSION: Final = 1
@@ -46,12 +46,11 @@ def restore_checkpoint(data: bytes, config: str | None = None, *, check: bool) -
         raise CheckpointError("no resource manager was registered when it was made")
     outputs = Outputs()
     api = SchedulerAPI(other_settings=True, on_incident=lambda _: None, on_output=outputs)
-    kinds = {peer.rm_id: CALLBACKS[peer.predicates, peer.preemption_predicates] for peer in peers}
-    managers = {rm_id: kind(lambda: True) for rm_id, kind in kinds.items()}
+    managers = callbacks(peers, lambda: True)
     api.restore_checkpoint(data, managers, check=check)
-    rm_id, *others = sorted(kinds)
+    rm_id, *others = sorted(managers)
     notes = [Note("left out", "another resource manager", 1, (other,)) for other in others]
-    if any(peer.predicates or peer.preemption_predicates for peer in peers):
+    if any(each.asked for each in managers.values()):
         notes.append(Note("assumed", "predicates of the resource manager allow everything from here on"))
     now_ns = api.cluster.now
     if config is not None:

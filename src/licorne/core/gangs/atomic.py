@@ -445,12 +445,13 @@ class AtomicGangs:
         self.backfill.give_up(gang)
         app.atomic = None
         counts = partition.needs.counts
+        for ask, node in placing:  # all of them, so that counting them again wakes those that want to be near them
+            if ask.shape.need.pods is not None:
+                partition.needs.topology.attempt(node.slot, ask.shape.need.pods, -1)
         for ask, node in placing:
             node.free.plus(ask.shape.amounts)  # the trial has taken it, and `allocate` takes it again
             if counts and ask.shape.need.counted:
                 partition.needs.undo_try(node, ask)
-            if ask.shape.need.pods is not None:
-                partition.needs.topology.attempt(node.slot, ask.shape.need.pods, -1)
             partition.descent.allocate(app, ask, node)
         for ask in app.requests.in_order():
             if ask.parked == AWAITS_GANG:

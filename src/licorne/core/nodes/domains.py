@@ -213,7 +213,8 @@ class DomainCheck:
     """In which domains a count shuts out asks, a byte for each.
 
     `room`: of a spread by how much the count of a domain may exceed the smallest one; of an affinity 1 if the ask itself is one
-    of the pods that it wants near, so that it may be the first. `eased`: is told of the needs when the check shuts them out of a domain no more.
+    of the pods that it wants near, so that it may be the first. `eased`: is told of the needs when the check shuts them out of a
+    domain no more. Those of asks that await their node are told of any change: other pods may be enough to evict.
     """
 
     count: DomainCount
@@ -223,6 +224,7 @@ class DomainCheck:
     min_domains: cython.longlong
     shut: bytearray
     needs: dict[Need, None]  # those of pending asks that it serves
+    awaiting: dict[Need, None]  # those of them with asks that await their node
     eased: dict[Need, None]
 
     def __init__(self, count: DomainCount, kind: int, room: int, min_domains: int, eased: dict[Need, None]) -> None:
@@ -232,6 +234,7 @@ class DomainCheck:
         self.room = room
         self.min_domains = min_domains
         self.needs = {}
+        self.awaiting = {}
         self.eased = eased
         self.shut = bytearray((self._shuts(0),)) * len(count.key.members)
         self.shut[0] = self.shuts(0)
@@ -273,8 +276,9 @@ class DomainCheck:
         if self.shut[domain] != shut:
             self.shut[domain] = shut
             if not shut:
-                for need in self.needs:
-                    self.eased[need] = None
+                self.eased.update(self.needs)
+        if self.awaiting:
+            self.eased.update(self.awaiting)
 
     @cython.cfunc
     def renew(self) -> cython.void:
@@ -384,6 +388,24 @@ def serve(check: DomainCheck, need: Need) -> None:
     if need not in check.needs:
         check.needs[need] = None
         need.checks.append(check)
+        if need.awaiting:
+            check.awaiting[need] = None
+
+
+def await_node(need: Need, ask: object) -> None:
+    """Note that an ask awaits its node; `need` is its need."""
+    need.awaiting[ask] = None
+    for check in need.checks or ():
+        check.awaiting[need] = None
+
+
+def end_awaiting(need: Need, ask: object) -> None:
+    """Undo `await_node`, if it was called."""
+    if need.awaiting:
+        need.awaiting.pop(ask, None)
+        if not need.awaiting:
+            for check in need.checks or ():
+                check.awaiting.pop(need, None)
 
 
 def stop_serving(need: Need) -> None:
@@ -391,5 +413,6 @@ def stop_serving(need: Need) -> None:
     check: DomainCheck
     for check in need.checks or ():
         del check.needs[need]
+        check.awaiting.pop(need, None)
         if not check.needs:
             check.count.drop(check)

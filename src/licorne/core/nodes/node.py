@@ -52,9 +52,9 @@ class Need:
     `counted`: allocations with it use up ports or devices. `empty`: for a need with a demand for devices the need of the same
     constraints that a node meets whatever is left of its devices; None otherwise. `pods`: for asks that say what they are as
     pods, the class of these; their need shares the bit of `base`, that of their node constraints alone, and `checks` say
-    which nodes the terms of pods shut it out of (`licorne.core.nodes.topology`); None while no ask with it is pending. `waiters`
-    are its shapes that have failed and its asks that await their node: what is tried again when a check eases. `prefers`: some
-    preference may order nodes for it; those of its own pods are its `ranking`, None if there are none.
+    which nodes the terms of pods shut it out of (`licorne.core.nodes.topology`); None while no ask with it is pending. What is
+    tried again when a check eases are its shapes that have failed (`waiters`) and its asks that await their node (`awaiting`).
+    `prefers`: some preference may order nodes for it; those of its own pods are its `ranking`, None if there are none.
     """
 
     constraints: NodeConstraints
@@ -74,6 +74,7 @@ class Need:
     checks: list[DomainCheck] | None
     topology: Topology | None
     waiters: dict[Any, None]
+    awaiting: dict[Any, None]
     ranking: Ranking | None
     prefers: cython.bint
 
@@ -91,6 +92,7 @@ class Need:
         "checks",
         "topology",
         "waiters",
+        "awaiting",
         "ranking",
         "prefers",
     )
@@ -113,6 +115,7 @@ class Need:
         self.checks = None
         self.topology = None
         self.waiters = {}
+        self.awaiting = {}
         self.ranking = None
         self.prefers = False
 

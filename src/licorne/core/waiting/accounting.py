@@ -292,6 +292,8 @@ class Accounting:
             self.needs.take(node, alloc)
         if alloc.shape.need.pods is not None:
             self.topology.begin(node.slot, alloc.shape.need.pods)
+        if self.parking.awaiting_node:
+            self.wakeups.room_taken(node)
         if cython.compiled:
             self.index.prefetch_target()
         app.allocations[alloc.id] = alloc

@@ -31,6 +31,7 @@ from licorne.core.amounts.minima import Minima
 from licorne.core.amounts.vectors import Vec, new_vec
 from licorne.core.base.timers import Timers
 from licorne.core.constants import AWAITS_NODE, NEVER, NO_NODE, REFUSED
+from licorne.core.nodes.domains import await_node, end_awaiting
 from licorne.core.nodes.node import Need, Node
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask, Shape
@@ -380,7 +381,7 @@ class Parking:
         cython.cast(Application, ask.app).requests.park(ask, AWAITS_NODE)
         self.awaiting_node.setdefault(ask.required, {})[ask] = None
         if ask.shape.need.pods is not None:
-            ask.shape.need.waiters[ask] = None
+            await_node(ask.shape.need, ask)
 
     @cython.cfunc
     def forget_parked(self, ask: Ask) -> cython.void:
@@ -388,7 +389,7 @@ class Parking:
         ask.parked = 0
         self.refused.pop(ask, None)
         if ask.required:
-            ask.shape.need.waiters.pop(ask, None)
+            end_awaiting(ask.shape.need, ask)
             waiting = self.awaiting_node.get(ask.required)
             if waiting is not None:
                 waiting.pop(ask, None)
@@ -570,7 +571,7 @@ class Parking:
         ask: Ask
         for ask in self.awaiting_node.pop(node.id, {}):
             if ask.parked == AWAITS_NODE:
-                ask.shape.need.waiters.pop(ask, None)
+                end_awaiting(ask.shape.need, ask)
                 self.retry(ask)
 
     @cython.cfunc

@@ -23,6 +23,7 @@ from collections.abc import Iterable
 
 from licorne._plain import cython
 from licorne.core.constants import AWAITS_NODE
+from licorne.core.nodes.domains import end_awaiting
 from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.node import Need, Node
 from licorne.core.queues.application import Application
@@ -76,6 +77,14 @@ class WakeUps:
         self.newly_opened[node] = None
         self.reserved_due = True
 
+    @cython.ccall
+    def room_taken(self, node: Node) -> cython.void:
+        """Room was taken on the node: what terms of pods keep off it until others are placed lacks room too, and may evict for that."""
+        ask: Ask
+        for ask in self.parking.awaiting_node.get(node.id, ()):
+            if ask.shape.need.awaiting:
+                self.eased[ask.shape.need] = None
+
     def victim_appeared(self, node: Node) -> None:
         """An allocation on the node may be evicted now: for a guarantee, or for an ask that requires the node."""
         self.index.generation += 1
@@ -119,9 +128,15 @@ class WakeUps:
 
     @cython.ccall
     def claims_changed(self) -> cython.void:
-        """Evictions or the end of a claim may leave more to asks that gave way to claims."""
+        """Evictions or the end of a claim may leave more to asks that gave way to claims, and what terms of pods let in beside them differs."""
+        asks: dict[Ask, None]
+        ask: Ask
         self.parking.wake_blocked(self.parking.waiting_for_claims)
         self.reserved_due = True
+        for asks in self.parking.awaiting_node.values():
+            for ask in asks:
+                if ask.shape.need.awaiting:
+                    self.eased[ask.shape.need] = None
 
     @cython.ccall
     def quota_changed(self, queue: Queue) -> cython.void:
@@ -239,15 +254,14 @@ class WakeUps:
     def _revive_eased(self) -> cython.void:
         """Try again what is parked of needs that terms of pods shut out of fewer nodes than before."""
         need: Need
+        shape: Shape
         ask: Ask
         for need in self.eased:
             self.parking.forget_need(need)
-            for waiter in list(need.waiters):
-                if isinstance(waiter, Shape):
-                    self.parking.revive(cython.cast(Shape, waiter))
-                    continue
-                ask = cython.cast(Ask, waiter)
-                del need.waiters[ask]
+            for shape in list(need.waiters):
+                self.parking.revive(shape)
+            for ask in list(need.awaiting):
+                end_awaiting(need, ask)
                 if ask.parked == AWAITS_NODE:
                     self.parking.awaiting_node.get(ask.required, {}).pop(ask, None)
                     self.parking.retry(ask)

@@ -47,7 +47,6 @@ def write_report(
     folder: Path,
     runs: Sequence[Figures],
     *,
-    title: str = "",
     never_placed: Mapping[str, Sequence[NeverPlaced]] | None = None,
     made: str = "",
     progress: Progress | None = None,
@@ -72,12 +71,12 @@ def write_report(
     made = made or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     with quiet_collector():  # drawing makes many objects, and those of a simulation may be there
         _rows(folder, runs, never_placed or {})
-        text = _drawn(folder, title or _title(runs), runs, made, progress)
+        text = _drawn(folder, runs, made, progress)
     _write(folder / PAGE, text.encode())
     return folder / PAGE
 
 
-def _drawn(folder: Path, title: str, runs: Sequence[Figures], made: str, progress: Progress | None) -> str:
+def _drawn(folder: Path, runs: Sequence[Figures], made: str, progress: Progress | None) -> str:
     """Write the pictures, and return the page."""
     from licorne.lab.report.page import page, write_pictures  # noqa: PLC0415  # matplotlib is loaded only where it is wanted
     from licorne.lab.report.sections import sections  # noqa: PLC0415
@@ -92,7 +91,7 @@ def _drawn(folder: Path, title: str, runs: Sequence[Figures], made: str, progres
         if progress is not None:
             progress(done, number)
 
-    return page(title, _lead(runs), _notes(runs), parts, runs, made=made, progress=tell)
+    return page(_title(runs), _lead(runs), _notes(runs), parts, runs, made=made, progress=tell)
 
 
 def read_report(folder: Path, label: str) -> list[tuple[Figures, list[NeverPlaced]]]:

@@ -11,9 +11,8 @@
 Modules: `noting` takes the inputs from the scheduler; `recorder` hands them to the thread of `writer`; `replay` repeats them.
 `anonymous` replaces names of users. `entries` defines what an input looks like in a recording, `digest` the digest of
 decisions by which a repetition is checked, `checkpoints` the states within a run and `checkpointer` what has them written,
-`folder` the folder with its manifest, `runs` which run holds a moment, `moments` how people write one, `submitted` which
-applications came, `blocks` the files of compressed blocks with checksums, `bounds` how large all this may become and
-`retention` what is removed then. The format is described in docs/reference/recording.md.
+`folder` the folder with its manifest, `runs` which run holds a moment, `moments` how people write one, `blocks` the files of
+compressed blocks with checksums, `bounds` how large all this may become and `retention` what is removed then. The format is described in docs/reference/recording.md.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from licorne.core.api import SchedulerAPI
 from licorne.core.checkpoint import CheckpointError
 from licorne.core.checkpoint.restore import read as read_checkpoint
 from licorne.core.checkpoint.restore import read_peers
+from licorne.core.checkpoint.take import Peer
 from licorne.si import adapt_v19, first, v19
 from licorne.si.adapt import Translation
 from licorne.si.callback import ResourceManagerCallback
@@ -75,7 +76,6 @@ class Replay:
         on_output: told of the messages for resource managers, as the handler `on_output` of `SchedulerAPI` is.
         on_inputs: told of the messages of a resource manager, by its id, before the scheduler takes them in.
         on_configuration: told of each configuration and its settings before they take effect, by the id.
-        check: whether decisions are compared with the digests of the recording.
         saved: a checkpoint of the run to begin from; else it begins at the beginning, or at the oldest checkpoint of a run
             that is trimmed. What came before a checkpoint has no part in the digest, so only numbers of messages and
             allocations are compared then.
@@ -94,7 +94,6 @@ class Replay:
         *,
         on_inputs: OnInputs = lambda *_: None,
         on_configuration: OnConfiguration = lambda *_: None,
-        check: bool = True,
         saved: Saved | None = None,
     ) -> None:
         self.api = SchedulerAPI(other_settings=True, on_output=self._take, on_incident=lambda _: None)
@@ -112,7 +111,6 @@ class Replay:
         self._on_output = on_output
         self._on_inputs = on_inputs
         self._on_configuration = on_configuration
-        self._check = check
         self._digest = Digest()
         self._checked = 0
         self._calls = 0
@@ -134,7 +132,7 @@ class Replay:
         if start is not None:
             self._resume(start)
         self._whole = start is None
-        found = {place_of(path): path for path in checkpoints_in(run.folder)} if check and saved is None else {}
+        found = {place_of(path): path for path in checkpoints_in(run.folder)} if saved is None else {}
         self._saved = {place: path for place, path in found.items() if place > self.place}
         """The checkpoints with which the state is compared on the way."""
         self._blocks = self._read(self.place)
@@ -221,10 +219,7 @@ class Replay:
     def _resume(self, saved: Saved) -> None:
         """Begin the repetition at a checkpoint; raises RecordingError if this version of licorne cannot restore it."""
         try:
-            self.managers = {
-                peer.rm_id: CALLBACKS[peer.predicates, peer.preemption_predicates](self._answer)
-                for peer in read_peers(saved.state)
-            }
+            self.managers = callbacks(read_peers(saved.state), self._answer)
             self.api.restore_checkpoint(saved.state, self.managers, check=False)
             for rm_id, data in saved.requests.items():
                 self._note_request(rm_id, data)
@@ -336,7 +331,9 @@ class Replay:
         preemption_predicates: bool,
     ) -> None:
         self.managers.pop(rm_id, None)
-        callback = self.managers[rm_id] = CALLBACKS[predicates, preemption_predicates](self._answer)
+        callback = self.managers[rm_id] = Callback(
+            self._answer, predicates=predicates, preemption_predicates=preemption_predicates
+        )
         self._on_configuration(rm_id, text, settings)
         self.api.settings = self.settings[rm_id] = settings
         self.api.policy_groups = {rm_id: (text, {})}
@@ -386,12 +383,12 @@ class Replay:
 
     def _decide(self, limit: int, made: int) -> None:
         got = self.api.schedule(now_ns=self._time(), limit=limit)
-        if self._check and got != made:
+        if got != made:
             raise self._diverged(f"a call made {counted(got, 'allocation')} where the recording has {made:,}")
 
     def _compare(self, count: int, digest: str) -> None:
         found = count, self._digest.hex() if self._whole else digest
-        if self._check and found != (self._digest.count, digest):
+        if found != (self._digest.count, digest):
             raise self._diverged(
                 f"there are {self._digest.count:,} messages with the digest {self._digest.hex()} where the recording "
                 f"has {count:,} with {digest}"
@@ -479,42 +476,30 @@ def last_ns(segment: Path) -> int:
 
 
 class Callback(ResourceManagerCallback):
-    """A resource manager without plugins. `answer` returns the next answer of a predicate."""
+    """A resource manager whose only plugins are predicates, those that it is said to have. `answer` returns the next answer.
 
-    asked = False
-    """It answers predicates."""
+    `asked`: it has any.
+    """
 
-    def __init__(self, answer: Callable[[], bool]) -> None:
-        self.answer = answer
+    def __init__(self, answer: Callable[[], bool], *, predicates: bool, preemption_predicates: bool) -> None:
+        self.asked = predicates or preemption_predicates
+        self._answer = answer
+        # A method that is set on the object is offered, as one of its class is (`licorne.si.callback.overrides`).
+        if predicates:
+            self.predicates = self._allows  # type: ignore[method-assign]
+        if preemption_predicates:
+            self.preemption_predicates = self._fits_without  # type: ignore[method-assign]
 
+    def _allows(self, args: v19.PredicatesArgs) -> str | None:
+        return None if self._answer() else "so it was answered when this was recorded"
 
-class _Predicates(Callback):
-    asked = True
-
-    def predicates(self, args: v19.PredicatesArgs) -> str | None:
-        return None if self.answer() else "so it was answered when this was recorded"
-
-
-def _said(callback: Callback, args: v19.PreemptionPredicatesArgs) -> v19.PreemptionPredicatesResponse:
-    return v19.PreemptionPredicatesResponse(success=callback.answer(), index=args.start_index)
-
-
-class _PreemptionPredicates(Callback):
-    asked = True
-
-    def preemption_predicates(self, args: v19.PreemptionPredicatesArgs) -> v19.PreemptionPredicatesResponse:
-        return _said(self, args)
+    def _fits_without(self, args: v19.PreemptionPredicatesArgs) -> v19.PreemptionPredicatesResponse:
+        return v19.PreemptionPredicatesResponse(success=self._answer(), index=args.start_index)
 
 
-class _BothPredicates(_Predicates):
-    def preemption_predicates(self, args: v19.PreemptionPredicatesArgs) -> v19.PreemptionPredicatesResponse:
-        return _said(self, args)
-
-
-CALLBACKS: Final[dict[tuple[bool, bool], type[Callback]]] = {
-    (False, False): Callback,
-    (True, False): _Predicates,
-    (False, True): _PreemptionPredicates,
-    (True, True): _BothPredicates,
-}
-"""The callback of a resource manager, by whether it answers predicates, and those of preemption."""
+def callbacks(peers: Iterable[Peer], answer: Callable[[], bool]) -> dict[str, Callback]:
+    """Return the callbacks of the resource managers of a checkpoint, by id."""
+    return {
+        peer.rm_id: Callback(answer, predicates=peer.predicates, preemption_predicates=peer.preemption_predicates)
+        for peer in peers
+    }

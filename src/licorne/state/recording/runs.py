@@ -1,19 +1,21 @@
-"""The runs of a recording, and which of them holds a moment."""
+"""The runs of a recording, which of them holds a moment, and which applications came."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from licorne.core.checkpoint import CheckpointError
 from licorne.core.checkpoint.restore import read as read_checkpoint
+from licorne.si.messages import AddApplication
 
 from . import entries
 from .blocks import Rest, read_blocks
 from .checkpoints import Saved, checkpoints_in
 from .checkpoints import read as read_saved
-from .folder import RecordingError, read_manifest, runs_in, segment_number, segments_in
+from .folder import UNREADABLE, RecordingError, read_manifest, runs_in, segment_number, segments_in
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -110,3 +112,20 @@ def _why_none(runs: list[Run], begun: list[Run]) -> str:
     if runs and runs[-1].damage:
         return runs[-1].damage
     return "holds no run yet: no resource manager has registered"
+
+
+def submitted_applications(run: Run) -> Iterator[AddApplication]:
+    """Yield the applications of a run in the order in which they came, those that were refused too; nothing is repeated.
+
+    Raises:
+        RecordingError: the run cannot be read.
+    """
+    for segment in segments_in(run.folder):
+        try:
+            for block in read_blocks(segment):
+                for entry in block:
+                    if entry[0] == entries.INPUTS:
+                        found = entries.decode_messages(entry[2])
+                        yield from (each for each in found if isinstance(each, AddApplication))
+        except (OSError, *UNREADABLE) as error:
+            raise RecordingError(f"{segment}: is damaged: {error}") from None
