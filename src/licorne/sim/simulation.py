@@ -169,13 +169,9 @@ class SimulatedCluster:
         """Whether what became of earlier lines about the same application or ask decides what this line means."""
         if type(line) is lines.Ask:
             return self.model.find(line.app, line.key) is not None
-        if type(line) is lines.Release or type(line) is lines.ReleaseApp:
-            # Allocations of an ask that repeats outlive its release, and one reported just now must not count for a later ask.
-            key = line.key if type(line) is lines.Release else ""
-            pods = [
-                self.model.find(line.app, each) for each in ([key] if key else self.model.keys_of.get(line.app, ()))
-            ]
-            return any(pod is not None and pod.pending and (pod.ask.max > 1 or pod.ask.node) for pod in pods)
+        if type(line) is lines.Release:  # allocations of an ask that repeats outlive its release
+            pod = self.model.find(line.app, line.key)
+            return pod is not None and pod.pending and pod.ask.max > 1
         return type(line) is lines.App and line.id in self.model.applications
 
     def reload(self, text: str, place: str = "") -> str | None:
