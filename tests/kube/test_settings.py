@@ -86,7 +86,7 @@ def test_the_second_configmap_counts_and_each_value_has_its_origin() -> None:
             5,
             "licorne: {}/other.yaml: the queue configuration has no partition 'default'",
         ),
-        ([], 4, "licorne: {}/nope: no usable kubeconfig: "),
+        ([], 4, "licorne: {}/nope: no such file; give the path of a kubeconfig"),
     ],
 )
 def test_what_the_command_line_gives_is_checked_before_the_cluster_is_asked(

@@ -189,11 +189,11 @@ def test_annotations_of_a_namespace_that_cannot_be_read(annotations: dict[str, s
             {"namespace.quota": '{"cpu": 2}', "namespace.guaranteed": "x"},
             "the queue has no guaranteed, not even that of",
         ),
-        ({"namespace.max.cpu": "x", "namespace.max.memory": "1G"}, "only a max can be read"),
-        ({"namespace.quota": "x"}, "so those of the parent's childtemplate count"),
+        ({"namespace.max.cpu": "x", "namespace.max.memory": "1G"}, "the queue has no guaranteed"),
+        ({"namespace.quota": "x"}, "those of the parent's childtemplate count, if it has any"),
         (
             {"namespace.quota": '{"cpu": 2}', "namespace.guaranteed": '{"cpu": 1}', "namespace.maxApps": "x"},
-            "the max and the guaranteed of the others count",
+            "its max and guaranteed count",
         ),
     ],
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from licorne.answers.above_max import notes_above_max
+from licorne.answers.above_max import above_max
 from licorne.answers.chain import Chain, chain
 from licorne.answers.pods import POD_NAMESPACE, pod_name, pod_names
 from licorne.answers.proposals import Proposals, propose
@@ -111,18 +111,10 @@ class ApplicationAnswer(msgspec.Struct, frozen=True, tag="application"):
     unexplained: int = 0
 
 
-class HeldPods(msgspec.Struct, frozen=True):
-    """Pods that the scheduler is not asked for, for one reason: how many, and one of them as NAMESPACE/NAME."""
-
-    reason: str
-    pods: int
-    pod: str
-
-
 class Overview(msgspec.Struct, frozen=True, tag="overview"):
     """All asks that wait, grouped by reason, the largest group first; `running` and `waiting` count allocations and asks.
 
-    `held` are the pods that licorne kube does not ask the scheduler for, the most first; they are no asks.
+    `held`: by reason, the pods (NAMESPACE/NAME) that licorne kube does not ask the scheduler for; they are no asks.
     `unexplained`: how many asks are in none of the groups, because the time was over before they were looked at; only
     asks that are like no other take that long. `has_constraints`: as in `AskAnswer`.
     """
@@ -135,7 +127,7 @@ class Overview(msgspec.Struct, frozen=True, tag="overview"):
     age_s: float | None = None
     unexplained: int = 0
     has_constraints: bool = True
-    held: tuple[HeldPods, ...] = ()
+    held: dict[str, list[str]] = {}
 
 
 Answer = AskAnswer | ApplicationAnswer | Overview
@@ -323,7 +315,8 @@ def _of_ask(home: Home, partition: Partition, app: Application, key: str, search
 
 
 def _notes(home: Home) -> tuple[Note, ...]:
-    return (*home.restored.notes, *notes_above_max(home.restored.partitions))
+    told = (f"{path} {text}" for each in home.restored.partitions for path, text in above_max(each).items())
+    return (*home.restored.notes, *(Note("above max", text) for text in told))
 
 
 def _of_application(
@@ -375,12 +368,11 @@ def _overview(home: Home, partitions: list[Partition], more: Callable[[], bool])
     )
 
 
-def _held(pods: Mapping[str, str]) -> tuple[HeldPods, ...]:
-    by_reason: dict[str, list[str]] = {}
-    for pod, why in pods.items():
-        by_reason.setdefault(why or "They are about to be asked for.", []).append(pod)
-    found = [HeldPods(reason, len(members), min(members)) for reason, members in by_reason.items()]
-    return tuple(sorted(found, key=lambda each: (-each.pods, each.reason)))
+def _held(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for pod, reason in sorted(reasons.items()):
+        found.setdefault(reason or "They are about to be asked for.", []).append(pod)
+    return dict(sorted(found.items(), key=lambda each: -len(each[1])))
 
 
 def _hidden(home: Home, reason: explain.Reason) -> bool:

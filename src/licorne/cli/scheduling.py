@@ -64,7 +64,9 @@ def run(
     )
     try:
         served = _rest(rest)
-        access = _access(kubeconfig, given["context"] or None)
+        if kubeconfig is not None:
+            read_text(kubeconfig, "a kubeconfig")  # has a status of its own if it cannot be read
+        access = Access.load(str(kubeconfig) if kubeconfig is not None else None, given["context"] or None)
         if print_config:
             return asyncio.run(_show(access, settings, list(options.values()), as_json=as_json))
         levels = Levels()
@@ -158,17 +160,6 @@ def _queues(path: Path) -> str:
     return source.text
 
 
-def _access(kubeconfig: Path | None, context: str | None) -> Access:
-    """Return where the cluster is. Raises KubeconfigError, or CommandError if there is no kubeconfig to read."""
-    try:
-        return Access.load(str(kubeconfig) if kubeconfig is not None else None, context)
-    except KubeconfigError as error:
-        names = [str(kubeconfig)] if kubeconfig is not None else os.environ.get("KUBECONFIG", "").split(os.pathsep)
-        if any(os.access(Path(name).expanduser(), os.R_OK) for name in names if name):
-            raise
-        raise CommandError(str(error), Status.FILE) from None
-
-
 def _pem(path: Path | None, what: str) -> bytes:
     return pem_in(read_text(path, what), str(path), what) if path is not None else b""
 
@@ -215,28 +206,20 @@ async def _run(
 
 def _rest(rest: RestOptions) -> tuple[Web | None, Security]:
     """Return REST and its TLS, checked before anything is asked of the cluster. Raises CommandError, or SecurityError."""
-    web, security = _web(rest), _security(rest)
-    if web is not None:
-        try:
-            security.check(())
-            web.check(security)
-        except SecurityError as error:
-            raise UsageError(f"--rest: {error}") from None
-        security.context()
-    return web, security
-
-
-def _security(rest: RestOptions) -> Security:
-    """Return TLS of REST. Raises CommandError, or SecurityError."""
-    return Security(
+    security = Security(
         certificate=_pem(rest.tls_cert, "a certificate"),
         key=_pem(rest.tls_key, "a private key"),
         client_ca=_pem(rest.tls_client_ca, "the certificate of an authority"),
         insecure=rest.insecure,
     )
-
-
-def _web(rest: RestOptions) -> Web | None:
-    """Return addresses and tokens; None: no REST."""
     tokens = RestAccess(read_tokens=_tokens(rest.rest_read_token_file), admin_tokens=_tokens(rest.rest_token_file))
-    return Web(addresses=rest.rest or (REST_ADDRESS,), access=tokens) if rest.rest != () else None
+    if rest.rest == ():
+        return None, security
+    web = Web(addresses=rest.rest or (REST_ADDRESS,), access=tokens)
+    try:
+        security.check(())
+        web.check(security)
+    except SecurityError as error:
+        raise UsageError(f"--rest: {error}") from None
+    security.context()
+    return web, security

@@ -227,8 +227,8 @@ class _Printed:
         self.unexplained(answer.unexplained)
         if answer.held:
             sheet = Sheet("pods that the scheduler is not asked for, by reason", ("~reason", "pods", "=one of them"))
-            for held in answer.held[:SHOWN]:
-                sheet.add(held.reason, f"{held.pods:,}", held.pod)
+            for reason, pods in list(answer.held.items())[:SHOWN]:
+                sheet.add(reason, f"{len(pods):,}", pods[0])
             sheet.more(len(answer.held) - SHOWN, "reason")
             sheet.print(self.console)
         if answer.groups:

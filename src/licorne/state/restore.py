@@ -20,7 +20,6 @@ import msgspec
 
 from licorne.config import as_data, load
 from licorne.core.api import RegistrationError, SchedulerAPI
-from licorne.core.base.rejections import Rejection
 from licorne.core.checkpoint import CheckpointError
 from licorne.core.placement.rules import RECOVERY_QUEUE
 from licorne.si import messages, v19
@@ -202,7 +201,6 @@ class _Restoring:
         )
         self._note_what_is_missing()
         self._compare()
-        self._add_rejections()
         self.outputs.handler = None
         seen = self._has_constraints()
         return Restored(
@@ -217,14 +215,6 @@ class _Restoring:
         )
 
     # -- what is submitted ----------------------------------------------------------------------------------------
-
-    def _add_rejections(self) -> None:
-        """Let the partitions know the applications that were rejected, so that it can be said why."""
-        for app in self.state.applications:
-            if app.partition in self.partitions and app.application_state == "Rejected":
-                found = (app.application_id, app.queue_name, app.queue_name, app.user, tuple(app.groups))
-                kept = self.api.cluster.partition(self.rm_id, short_partition(app.partition, self.rm_id)).rejected
-                kept.append(Rejection(*found, app.rejected_message, app.finished_time))
 
     def _submit_nodes(self) -> None:
         infos = []

@@ -45,18 +45,12 @@ def namespace_tags(namespace: Namespace) -> dict[str, str]:
 
 
 def what_counts(namespace: Namespace) -> str:
-    """Return which quota the queue has by its annotations: if a max or a guaranteed can be read, the other one is none at all.
-
-    Neither has that of the parent's childtemplate then (docs/spec/scheduling.md, section 12).
-    """
-    tags = namespace_tags(namespace)
-    has_max, has_guaranteed = TAG_RESOURCE_QUOTA in tags, TAG_RESOURCE_GUARANTEED in tags
-    if has_max and has_guaranteed:
-        return "the max and the guaranteed of the others count"
-    if not (has_max or has_guaranteed):
-        return "no annotation sets a max or a guaranteed, so those of the parent's childtemplate count, if it has any"
-    here, none = ("max", "guaranteed") if has_max else ("guaranteed", "max")
-    return f"only a {here} can be read, so the queue has no {none}, not even that of the parent's childtemplate"
+    """Return which quota the queue has, where one annotation of two displaces both of the childtemplate (docs/spec/scheduling.md, section 12)."""
+    found = namespace_tags(namespace).keys() & {TAG_RESOURCE_QUOTA, TAG_RESOURCE_GUARANTEED}
+    if len(found) == 1:
+        none = "guaranteed" if TAG_RESOURCE_QUOTA in found else "max"
+        return f"the other one can be read, so the queue has no {none}, not even that of the parent's childtemplate"
+    return "its max and guaranteed count" if found else "those of the parent's childtemplate count, if it has any"
 
 
 def unread_annotations(namespace: Namespace) -> list[str]:
