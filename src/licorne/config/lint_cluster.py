@@ -37,8 +37,7 @@ class RunningPartition(msgspec.Struct, frozen=True):
 
     `capacity` is the sum over all nodes, in base units; `applications` counts those that run or wait, by queue. `placed`
     returns how many applications each placement rule of a configuration would place, by its position from 1; None: it is
-    not known for which queues they asked. `above_max` returns by queue what it uses above its max under a configuration, as
-    a text, and what becomes of that; None: it is not known what runs.
+    not known for which queues they asked. `above_max` says by queue what it uses above its max under a configuration.
     """
 
     capacity: dict[str, int]
@@ -124,10 +123,8 @@ class _Comparison:
     def lint_usage(self, above_max: Mapping[str, str]) -> None:
         """Warn of queues that use more than their max, of one that is not configured at the nearest one above it."""
         for path, text in above_max.items():
-            at = self.queues[next(each for each in (path, *ancestors(path)) if each in self.queues)]
-            resources = at.resources
-            spot = at.spot("name") if resources is None or resources.max is None else resources.spot("max")
-            self.notes.warn("usage-above-max", spot, f"{path} {text}")
+            at = next(each for each in (path, *ancestors(path)) if each in self.queues)
+            self.notes.warn("usage-above-max", self.queues[at].spot("name"), f"{path} {text}")
 
     # -- guarantees ----------------------------------------------------------------------------------------------
 

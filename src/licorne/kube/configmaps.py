@@ -92,7 +92,6 @@ def check_queues(queues: str, rm_id: str, queues_max: int = sys.maxsize, *, wher
     """Refuse a queue configuration of too many queues, or without the partition that all nodes and pods of a cluster belong to.
 
     The scheduler accepts one without it, and would give up all of them. An empty text stands for the built-in configuration.
-    `where` is the place of the text in messages.
 
     Raises:
         ConfigurationError: the configuration cannot be read, has more queues than `licorne.max-queues` allows, or lacks

@@ -37,7 +37,6 @@ from licorne.kube.objects import KubernetesObject
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods.spreading import Spreading, read_constraints
 from licorne.kube.reflector import Handler, Reflector
-from licorne.kube.results import LINE_EVERY_S
 from licorne.kube.settings import RunSettings
 
 T = TypeVar("T", bound=KubernetesObject)
@@ -91,8 +90,6 @@ class Reading:
         """Whether the scheduler has been told what there is; the manager knows nothing before."""
         self.reflectors: dict[str, Reflector[Any]] = {}
         self._seen: dict[str, Callable[[Any], None]] = {}
-        self._forbidden_s: dict[str, float] = {}
-        """When it was last said that a kind may not be read."""
 
     def objects(self, kind: Kind[T], seen: Callable[[T], None], gone: Callable[[T], None]) -> None:
         """Watch a kind, and hand its objects on once all kinds have been read."""
@@ -128,11 +125,7 @@ class Reading:
         )
 
     def _forbidden(self, plural: str, text: str, **more: str) -> None:
-        """Say that a kind may not be read that is needed, in at most one line in `LINE_EVERY_S`."""
-        now = asyncio.get_running_loop().time()
-        if now < self._forbidden_s.get(plural, -LINE_EVERY_S) + LINE_EVERY_S:
-            return
-        self._forbidden_s[plural] = now
+        """Say that a kind may not be read that is needed."""
         name = plural.replace("configmaps", "ConfigMaps")
         why = f"the {name} may not be read; nothing is scheduled until they may, because {NEEDED[plural]}"
         named(self.log, "kubernetes").error(why, text=text, **more)
