@@ -537,6 +537,7 @@ def killed_at(at: int, *, arrives: bool) -> int:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1.0):
                     await killed.dead.wait()
+            if killed.dead.is_set():  # perhaps in the same moment in which the time was up
                 killed.at = kills.NEVER
                 killed.dead.clear()
                 await kills.kill(task)
