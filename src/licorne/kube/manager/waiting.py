@@ -267,11 +267,10 @@ class Waiting:
         if not reasons:
             return None
         quotas = [reason for reason in reasons if isinstance(reason, QUOTAS)]
-        if quotas:
-            gang = [reason for reason in reasons if isinstance(reason, explain.Gang)]
-            return Verdict(SKIPPED, leading_sentence([*quotas, *gang]), _key(quotas))
-        reasons = [_without_reservations(reason) for reason in reasons]
         gang = next((reason for reason in reasons if isinstance(reason, explain.Gang)), None)
+        if quotas:
+            return Verdict(SKIPPED, leading_sentence(quotas if gang is None else [*quotas, gang]), _key(quotas))
+        reasons = [_without_reservations(reason) for reason in reasons]
         if gang is not None and not (gang.ready and gang.fits_quota):
             return _said(SKIPPED, [gang])
         if ask.outstanding == partition.inspections > 0 or ask.required or gang is not None:
