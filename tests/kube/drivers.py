@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from licorne.kube.objects import DeviceClass, Pod, ResourceClaim, ResourceSlice
+from licorne.kube.objects import DeviceClass, Pod, PodGroup, ResourceClaim, ResourceSlice
 from licorne.kube.objects.pods import PodResourceClaimStatus
 from licorne.kube.pods.device_claims import names_of_claims
+from licorne.kube.pods.groups import group_name
 from licorne.kube.pods.work import is_over
 
 from .apiserver import Server
@@ -54,6 +55,15 @@ def wants(*claims: str, template: str = "") -> list[dict[str, Any]]:
     return [*found, *([{"name": "made", "resourceClaimTemplateName": template}] if template else [])]
 
 
+def pod_group(
+    *claims: str, needed: int = 0, template: str = "", uid: str = "uid-g", namespace: str = "default"
+) -> PodGroup:
+    """Return the group `g` with claims of these names: a gang of which so many are needed, or with the policy `basic`."""
+    policy = {"gang": {"minCount": needed}} if needed else {"basic": {}}
+    spec = {"schedulingPolicy": policy, "resourceClaims": wants(*claims, template=template)}
+    return msgspec.convert({"metadata": {"name": "g", "namespace": namespace, "uid": uid}, "spec": spec}, PodGroup)
+
+
 def containers(*counts: int, resource: str = RESOURCE, **more: Any) -> list[dict[str, Any]]:
     """Return containers that request so many of an extended resource each."""
     name, cpu = more.get("restartPolicy", "c"), {"cpu": "100m", "memory": "1Mi"}
@@ -90,10 +100,15 @@ class ClaimController:
         """Return all claims."""
         return [one for one in self.server.objects.get("resourceclaims", {}).values() if isinstance(one, ResourceClaim)]
 
+    def users(self) -> set[str]:
+        """Return the UIDs of what may have devices: pods that have not ended, and pod groups."""
+        pods = (pod for pod in self.server.pods() if not is_over(pod))
+        return {one.metadata.uid for one in (*pods, *self.server.objects.get("podgroups", {}).values())}
+
     def step(self) -> None:
         """Do all that is to be done."""
-        pods = {pod.metadata.uid: pod for pod in self.server.pods() if not is_over(pod)}
-        for pod in pods.values():
+        pods = self.users()
+        for pod in [pod for pod in self.server.pods() if not is_over(pod)]:
             self._make(pod)
         for claim in self.claims():
             owners = [one.uid for one in claim.metadata.owner_references or ()]
@@ -102,21 +117,25 @@ class ClaimController:
             status = msgspec.structs.replace(claim.status, reserved_for=left or None)
             if not left:
                 status = msgspec.structs.replace(status, allocation=None)
-            if owners and not pods.keys() & {*owners}:
+            if owners and not pods & {*owners}:
                 self.server.remove("resourceclaims", claim.metadata.namespace, claim.metadata.name)
             elif users != left:
                 self.server.put("resourceclaims", msgspec.structs.replace(claim, status=status))
 
     def _make(self, pod: Pod) -> None:
+        group = self.server.objects.get("podgroups", {}).get((pod.metadata.namespace, group_name(pod)))
         made = {one.name for one in pod.status.resource_claim_statuses or ()}
         for one in pod.spec.resource_claims or ():
             template = one.resource_claim_template_name
             if template is None or one.name in made:
                 continue
-            name = f"{pod.metadata.name}-{one.name}"
-            self.server.put(
-                "resourceclaims", resource_claim(name, {"count": self.counts[template]}, owner=pod.metadata.uid)
-            )
+            listed = isinstance(group, PodGroup) and one in (group.spec.resource_claims or ())
+            owner = group.metadata if group is not None and listed else pod.metadata
+            name = f"{owner.name}-{one.name}"
+            if not any(claim.metadata.name == name for claim in self.claims()):
+                self.server.put(
+                    "resourceclaims", resource_claim(name, {"count": self.counts[template]}, owner=owner.uid)
+                )
             statuses = (PodResourceClaimStatus(one.name, name),)
             self.server.put(
                 "pods",
@@ -133,7 +152,9 @@ def check_claims(controller: ClaimController, pod: Pod, node: str) -> None:
         claim = known[used.name or ""]
         allocation = claim.status.allocation
         assert allocation is not None, f"{pod.metadata.name} is bound, and claim {used.name} has no devices"
-        assert pod.metadata.uid in [one.uid for one in claim.status.reserved_for or ()], f"{used.name}: {claim.status}"
+        group = controller.server.objects.get("podgroups", {}).get((pod.metadata.namespace, group_name(pod)))
+        may_use = {pod.metadata.uid, *([group.metadata.uid] if group is not None else [])}
+        assert may_use & {one.uid for one in claim.status.reserved_for or ()}, f"{used.name}: {claim.status}"
         selector = allocation.node_selector
         for term in () if selector is None else selector.node_selector_terms or ():
             for one in term.match_fields or ():
@@ -154,8 +175,8 @@ def check_devices_held_once(controller: ClaimController) -> None:
 
 
 def check_nobody_holds(controller: ClaimController) -> None:
-    """Check that what is held is held for pods that are there: no device is held by none."""
-    pods = {pod.metadata.uid for pod in controller.server.pods() if not is_over(pod)}
+    """Check that what is held is held for pods and groups that are there: no device is held by none."""
+    there = controller.users()
     for claim in controller.claims():
         users = {one.uid for one in claim.status.reserved_for or ()}
-        assert claim.status.allocation is None or users & pods, f"{claim.metadata.name} holds devices for {users}"
+        assert claim.status.allocation is None or users & there, f"{claim.metadata.name} holds devices for {users}"

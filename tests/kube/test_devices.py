@@ -42,6 +42,7 @@ from .drivers import (
     check_nobody_holds,
     containers,
     places,
+    pod_group,
     resource_claim,
     resource_slice,
     wants,
@@ -247,19 +248,28 @@ def _results(claim: ResourceClaim) -> tuple[AllocatedDevice, ...]:
 
 
 @pytest.mark.parametrize("writes", range(4))
-def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on(writes: int) -> None:
-    """Of two claims each is kept from being removed, then gets a device; then the pod is bound."""
+@pytest.mark.parametrize("needed", [None, 0, 2], ids=["a pod", "pods of a group", "a gang"])
+def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on(
+    needed: int | None, writes: int
+) -> None:
+    """Of two claims each is kept from being removed, then gets a device; then the pod is bound, or two that share the claims."""
 
     async def play() -> None:
         made = World()
         made.claim("a")
         made.claim("b")
-        pod = made.pod("a", "b")
+        group: dict[str, Any] = {} if needed is None else {"schedulingGroup": {"podGroupName": "g"}}
+        if group:
+            made.server.put("podgroups", pod_group("a", "b", needed=needed or 0))
+        pods = [made.pod("a", "b", **group) for _ in range(2 if group else 1)]
         await kills.play_until_killed(made.world, writes)
         _, task = schedules.start(made.world)
         await asyncio.sleep(60.0)
         await schedules.stop(task)
-        assert made.node_of(pod)
+        assert all(map(made.node_of, pods))
+        for claim in made.controller.claims():
+            (user,) = claim.status.reserved_for or ()
+            assert user.uid == ("uid-g" if group else pods[0].metadata.uid)
 
     run(play())
 
@@ -589,7 +599,8 @@ def test_a_cluster_with_devices_comes_to_rest(seed: int) -> None:
             match rng.randrange(7):
                 case 0 | 1:
                     one_more = made.world.add_pod(containers=containers(1)) if rng.random() < 0.3 else None
-                    pods.append(one_more or made.pod(template=rng.choice(("one", "one", "two"))))
+                    grouped = {"schedulingGroup": {"podGroupName": "g"}} if rng.random() < 0.3 else {}
+                    pods.append(one_more or made.pod(template=rng.choice(("one", "one", "two")), **grouped))
                 case 2:
                     if rng.random() < 0.5:
                         made.claim(f"c{number}", {"count": rng.choice((1, 1, 2))})
@@ -600,6 +611,9 @@ def test_a_cluster_with_devices_comes_to_rest(seed: int) -> None:
                     node = f"n{rng.randrange(3)}"
                     devices = [f"d{n}" for n in range(rng.choice((1, 2, 3)))]
                     made.server.put("resourceslices", resource_slice(node, *devices))
+                case 5 if rng.random() < 0.3:  # it comes, perhaps anew, or with other pods that it needs
+                    group = pod_group(template="two", needed=rng.randrange(4), uid=f"uid-g{rng.randrange(3)}")
+                    made.server.put("podgroups", group)
                 case 5 if rng.random() < 0.3:
                     await schedules.stop(task)
                     _, task = schedules.start(world)

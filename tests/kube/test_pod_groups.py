@@ -138,7 +138,6 @@ def test_after_a_restart_members_that_run_count() -> None:
     ("spec", "text"),
     [
         ({"parentCompositePodGroupName": "p"}, "pod group default/g is part of a composite pod group"),
-        ({"resourceClaims": [{"name": "c"}]}, "pod group default/g has claims of devices"),
         ({"schedulingPolicy": {"gang": {"minCount": 10_001}}}, "minCount 10001: must be at most 10000"),
     ],
 )

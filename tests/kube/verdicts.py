@@ -301,7 +301,7 @@ class Production(Places):
         """Have what was decided of the claims of a pod on devices written, or forgotten."""
         devices = self.manager.lifecycle.devices
         for key, decision in [*devices.store.decided.items()]:
-            if decision.pod == name:
+            if name in decision.pods:
                 claim = devices.store.claims[key]
                 if written:
                     status = msgspec.structs.replace(claim.status, allocation=decision.allocation)
@@ -319,7 +319,7 @@ class Production(Places):
         open_ = self.manager.records.pods[name].work.devices.open
         self.manager.lifecycle.devices.renew(store.take(tuple("/".join(key) for key in open_), node), *open_)
         for key in open_:
-            store.decided[key] = store.decided[key]._replace(pod=name)
+            store.decided[key] = store.decided[key]._replace(pods=frozenset({name}))
         self.manager.lifecycle.devices.reread(open_)
         self.pods[name]["spec"]["nodeName"] = node
         self.show(name)
@@ -337,7 +337,7 @@ class Production(Places):
     def given(self, name: str) -> list[str]:
         """Return the devices that the claims of a pod have got, and that are not written."""
         decided = self.manager.lifecycle.devices.store.decided.values()
-        results = [one for each in decided if each.pod == name for one in each.allocation.devices.results or ()]
+        results = [one for each in decided if name in each.pods for one in each.allocation.devices.results or ()]
         results = [one for one in results if not (one.admin_access or one.share_id)]  # the recording has no others
         return sorted(f"{one.driver}/{one.pool}/{one.device}" for one in results)
 

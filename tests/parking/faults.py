@@ -102,6 +102,7 @@ EVENTS = (
 CAUGHT_ELSEWHERE = {
     "gang_changed": "gangs_atomic/test_whole.py::test_a_released_ask_makes_the_gang_wait_again",
     "claims_changed": "preemption/test_claims.py::test_a_withheld_ask_is_placed_when_the_claiming_ask_has_ended",
+    "room_taken": "parking/test_found.py::test_a_scenario_in_which_room_was_taken_beside_a_domain_that_is_to_open",
     "victim_appeared": "gangs/test_placeholders.py::test_an_allocation_that_took_a_placeholders_place_may_be_evicted_for_a_guarantee",
     "victims_changed": "preemption/test_claims.py::test_a_smaller_guarantee_by_a_tag_lets_an_ask_search_for_victims_again",
 }

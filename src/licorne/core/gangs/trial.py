@@ -126,21 +126,23 @@ class Trial:
         """Try one domain after the other, where some of the asks want to be near pods, perhaps each other's.
 
         One that has a node now comes first, best without such a term of its own: the others may want to be near it.
+        Where asks share a claim of devices one of these comes first, and each node is tried as a domain of its own.
         `lacking`: how many of each task group are wanted, if not all.
         """
         if lacking is not None:
             asks = [ask for ask in asks if lacking[ask.task_group] > 0]
         wanting = [ask.shape.need.pods for ask in asks if wants_near(ask)]
         keys = {term.topology_key: None for pods in wanting if pods is not None for term in pods.terms.affinity}
-        if not keys or any(ask.required for ask in asks):
+        sharing = any(map(shares, asks))
+        if not (keys or sharing) or any(ask.required for ask in asks):
             return None
-        leader, *others = sorted(asks, key=lambda ask: (self._first(ask) is None, wants_near(ask)))
+        leader, *others = sorted(asks, key=lambda ask: (self._first(ask) is None, wants_near(ask), not shares(ask)))
         rest = None if lacking is None else {**lacking, leader.task_group: lacking[leader.task_group] - 1}
         tried: dict[tuple[str | None, ...], None] = {}
         node = self._first(leader)
         while node is not None and len(tried) < DOMAINS_MAX:
             labels = dict(node.labels.pairs)
-            domain = tuple(labels.get(key) for key in keys)
+            domain = (*(labels.get(key) for key in keys), node.id if sharing else "")
             if domain not in tried:
                 tried[domain] = None
                 self.put(leader, node)
@@ -296,6 +298,13 @@ def wants_near(ask: Ask) -> bool:
     """Tell whether the ask has affinity to pods, which may be those that are placed with it."""
     pods = ask.shape.need.pods
     return pods is not None and bool(pods.terms.affinity)
+
+
+def shares(ask: Ask) -> bool:
+    """Tell whether another ask names a claim of devices, without any yet, that this one names."""
+    pods = ask.shape.need.pods
+    claims = None if pods is None else pods.terms.claims
+    return claims is not None and any(name in claims.demand for name in claims.names)
 
 
 def _alike(asks: list[Ask]) -> bool:

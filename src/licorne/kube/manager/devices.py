@@ -18,12 +18,13 @@ import msgspec
 
 from licorne.kube.api.kinds import PODS, RESOURCE_CLAIMS
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim, ResourceSlice
-from licorne.kube.objects.devices import ClaimAllocation
+from licorne.kube.objects.devices import ClaimAllocation, Consumer
 from licorne.kube.pods.constraints import Terms
 from licorne.kube.pods.device_claims import names_of_claims, payer
 from licorne.kube.pods.device_pools import NOWHERE, Nodes, both
 from licorne.kube.pods.devices import SHARED, DeviceObject, DeviceStore
 from licorne.kube.pods.extended import FINALIZER, IMPLICIT, claim_key, requested_of
+from licorne.kube.pods.groups import group_name
 from licorne.kube.pods.storage import ClaimKey, drop_from
 
 from .claims import RELEASE, ClaimAttempt, ClaimAttempts
@@ -44,13 +45,12 @@ class Devices:
     ) -> None:
         self._records = records
         self._outbox = outbox
-        self.store = DeviceStore(where, records.nodes)
+        self.store = DeviceStore(where, records.nodes, records.groups)
         self._names: dict[str, tuple[ClaimKey, ...]] = {}  # by the UID of a pod without a node
         self.changed: dict[str, None] = {}
         """UIDs of pods that are to be read anew."""
         self._attempts = attempts.of_pod
         self._written: dict[ClaimKey, str] = {}  # versions of claims about which a write is under way
-        self._unsure: dict[ClaimKey, str] = {}  # claims that have perhaps got devices for a pod that gave up: its UID
         self._requested: dict[str, dict[str, None]] = {}  # extended resources, by the UID of a pod without a node
         self._requesting: dict[str, dict[str, None]] = {}  # by extended resource, the UIDs of these pods
         self._kept: dict[str, float] = {}  # since when pods without a node have been seen with devices
@@ -113,7 +113,7 @@ class Devices:
         claim = self.store.claims.get(key)
         if claim is None or self._written.get(key) != claim.metadata.resource_version:
             self._written.pop(key, None)
-            if self._unsure.pop(key, None) is not None:
+            if self.store.unsure.pop(key, None) is not None:
                 self.renew(self.store.release(key), key)
         self.reread([key])
         for uid in self.store.users.get(key, ()):
@@ -151,6 +151,8 @@ class Devices:
         """Note which claims of devices a pod without a node names, and forget those of a pod that has got one."""
         uid = pod.metadata.uid
         if pod.spec.node_name:
+            self.store.of_groups.placed(pod)
+            self.reread(self.store.of_groups.paid_by(pod))
             self._forget_requests(uid)
         elif uid not in self._requested and (requested := requested_of(pod)):
             self._requested[uid] = requested
@@ -172,18 +174,29 @@ class Devices:
         self._outbox.partition.needs.topology.allocator = self.store
         self._names[uid] = names
         for name in names:
-            self.store.users.setdefault(name, {})[uid] = None
+            self.store.users.setdefault(name, {})[uid] = pod
             self._note_kept(name, uid)
         self.reread(name for name in names if len(self.store.users[name]) == SHARED)
 
-    def pod_gone(self, uid: str) -> None:
+    def pod_gone(self, pod: Pod) -> None:
         """Forget a pod."""
+        uid = pod.metadata.uid
         self.give_back(uid)
+        self._left(pod)
         self.store.pod_gone(uid)
         self._forget_requests(uid)
         self._stop_releasing(uid)
         self._forget_extended(uid)
         self._forget_names(uid)
+
+    def _left(self, pod: Pod) -> None:
+        """Note that a pod has no node any more: if it counted claims of its group in quotas, others do from now on."""
+        of_groups = self.store.of_groups
+        paid = of_groups.paid_by(pod)
+        of_groups.left(pod)
+        for key in paid:
+            heir = of_groups.payer(pod, key)
+            self.changed |= dict.fromkeys([heir] if heir else self.store.users.get(key, ()))
 
     def _forget_requests(self, uid: str) -> None:
         for name in self._requested.pop(uid, ()):
@@ -200,8 +213,9 @@ class Devices:
         self.changed.pop(uid, None)
         self._kept.pop(uid, None)
         for name in dict.fromkeys(self._names.pop(uid, ())):
-            if not drop_from(self.store.users, name, uid) and len(self.store.users[name]) < SHARED:
-                self.reread([name])
+            if not drop_from(self.store.users, name, uid):
+                first = next(iter(self.store.users[name]))
+                self.changed[first] = None  # perhaps it is alone now, or counts the claim in quotas
 
     def take_changed(self) -> list[str]:
         """Return the UIDs of the pods for whose claims something has changed since the last call."""
@@ -220,13 +234,15 @@ class Devices:
             devices = msgspec.structs.replace(devices, claims=tuple(claims), open=tuple(open_))
         for key in devices.open:
             decision = store.decided.get(key)
-            if decision is None or decision.pod:
+            if decision is None or (decision.pods and not store.of_groups.is_shared(record.pod, key)):
                 return f"node {node} has no devices left for claim {key[1]}"
         if any(key not in store.claims and store.extended_for(key, uid) is None for key in devices.claims):
             return "a claim of it has been deleted"
         for key in devices.open:
-            store.decided[key] = store.decided[key]._replace(pod=uid)
+            decision = store.decided[key]
+            store.decided[key] = decision._replace(pods=decision.pods | {uid})
         store.placing[uid] = devices
+        store.of_groups.placed(record.pod)
         attempt.devices = {key: store.claims[key].metadata.uid if key in store.claims else "" for key in devices.claims}
         self._kept.pop(uid, None)
         self.reread(devices.claims)
@@ -235,7 +251,7 @@ class Devices:
 
     def is_releasing(self, uid: str) -> bool:
         """Return whether writes are wanted that take back what was written for the claims of a pod."""
-        return uid in self.store.releasing or uid in self._unsure.values()
+        return uid in self.store.releasing or uid in self.store.unsure.values()
 
     def give_back(self, uid: str) -> None:
         """Give up what was decided of the claims of a pod, and have taken back what is written of it, unless the pod has its node."""
@@ -246,18 +262,22 @@ class Devices:
         nodes = NOWHERE
         for key in devices.open:
             decision = self.store.decided.get(key)
-            if decision is None or decision.pod != uid:
+            if decision is None or uid not in decision.pods:
                 continue
             claim = self.store.claims.get(key)
+            if decision.pods != {uid}:
+                self.store.decided[key] = decision._replace(pods=decision.pods - {uid})
+                continue
             if claim is not None and key in self._written and FINALIZER in (claim.metadata.finalizers or ()):
                 self._make_sure(uid, attempt, claim)
             else:
                 nodes = both(nodes, self.store.release(key))
         self._forget_writes(devices.claims)
         record = self._records.pods.get(uid)
-        has_node = record is None or record.pod.spec.node_name
-        if not has_node and any(self._is_reserved(key, uid) or self._is_made(key, uid) for key in attempt.devices):
-            self._release(uid)
+        if record is not None and not record.pod.spec.node_name:
+            self._left(record.pod)
+            if any(self._may_take_back(key, uid) or self._is_made(key, uid) for key in attempt.devices):
+                self._release(uid)
         self.reread(devices.claims)
         self.renew(nodes, *devices.open)
 
@@ -267,17 +287,28 @@ class Devices:
         They are kept until the API server shows the claim with another version. A write of the same version, which takes back what
         the pod has written before, sees to it that one of both has no effect.
         """
-        self._unsure[claim.key] = uid
+        self.store.unsure[claim.key] = uid
         self._remove(attempt.names, claim)
 
     def reread(self, claims: Iterable[ClaimKey]) -> None:
         """Mark the pods that name one of these ResourceClaims: what their claims demand is read again in the next step."""
         for key in claims:
-            self.changed |= self.store.users.get(key, {})
+            self.changed |= dict.fromkeys(self.store.users.get(key, ()))
+
+    def _consumer(self, key: ClaimKey, uid: str) -> Consumer:
+        """Return for whom a claim is reserved that a pod without a node names."""
+        pod = self.store.users.get(key, {}).get(uid)
+        return Consumer(uid=uid) if pod is None else self.store.of_groups.consumer(pod, key)
 
     def _is_reserved(self, key: ClaimKey, uid: str) -> bool:
-        claim = self.store.claims.get(key)
-        return claim is not None and any(one.uid == uid for one in claim.status.reserved_for or ())
+        """Return whether a claim is reserved for a pod without a node, or for its group."""
+        claim, consumer = self.store.claims.get(key), self._consumer(key, uid)
+        return claim is not None and any(one.uid == consumer.uid for one in claim.status.reserved_for or ())
+
+    def _may_take_back(self, key: ClaimKey, uid: str) -> bool:
+        """Return whether a claim is reserved for a pod without a node, or for its group while no pod of that has one."""
+        pod = self.store.users.get(key, {}).get(uid)
+        return self._is_reserved(key, uid) and not (pod is not None and self.store.of_groups.is_in_use(pod, key))
 
     def _is_made(self, key: ClaimKey, uid: str) -> bool:
         """Return whether there is a claim that was made for the extended resources of a pod."""
@@ -343,9 +374,8 @@ class Devices:
         if FINALIZER not in finalizers:  # as of a process that was killed while it had the claim removed, too
             self._patch(attempt.names, attempt.number, claim, "", {"finalizers": [*finalizers, FINALIZER]}, {})
             return
-        _, name, uid = attempt.names
-        pod = {"resource": "pods", "name": name, "uid": uid}
-        reserved = [*map(msgspec.to_builtins, claim.status.reserved_for or ()), pod]
+        consumer = self._consumer(claim.key, attempt.names[-1])
+        reserved = [*map(msgspec.to_builtins, (*(claim.status.reserved_for or ()), consumer))]
         status: dict[str, Any] = {"reservedFor": reserved}
         if claim.status.allocation is None:
             status["allocation"] = msgspec.to_builtins(allocation)
@@ -383,11 +413,14 @@ class Devices:
         """Have the reservations of claims for a pod that could not be bound taken back, and their devices if no other pod has them."""
         uid = record.uid
         if uid not in self.store.releasing:
+            waits = group_name(record.pod) and uid not in self.store.placing
+            if waits and any(self._is_reserved(key, uid) for key in self._names.get(uid, ())):
+                self._kept.setdefault(uid, self._outbox.now_s())  # perhaps its group has come after it
             return
         names = dict.fromkeys(self._names.get(uid, ()))
         others = {key: self._others(key, uid) for key in names if key in self.store.claims}
         reserved = [
-            key for key in others if self._is_reserved(key, uid) or (self._is_made(key, uid) and not others[key])
+            key for key in others if self._may_take_back(key, uid) or (self._is_made(key, uid) and not others[key])
         ]
         if not reserved:
             del self.store.releasing[uid]
@@ -400,12 +433,15 @@ class Devices:
                 self._remove(names_of(record.pod), claim)
             else:
                 status = {"reservedFor": others[key]} if others[key] else {"reservedFor": None, "allocation": None}
+                if self.store.of_groups.is_shared(record.pod, key):
+                    self.store.unsure[key] = uid
+                    self.reread([key])
                 self._patch(names_of(record.pod), RELEASE, claim, "status", {}, {"status": status})
 
     def _others(self, key: ClaimKey, uid: str) -> list[Any]:
-        """Return for which other pods a claim is reserved."""
-        reserved = self.store.claims[key].status.reserved_for or ()
-        return [msgspec.to_builtins(one) for one in reserved if one.uid != uid]
+        """Return for which other pods and groups a claim is reserved."""
+        reserved, own = self.store.claims[key].status.reserved_for or (), self._consumer(key, uid).uid
+        return [msgspec.to_builtins(one) for one in reserved if one.uid != own]
 
     def _remove(self, names: tuple[str, str, str], claim: ResourceClaim) -> None:
         """Have a claim deleted that was made for the extended resources of a pod; first take off what keeps it."""
@@ -422,13 +458,15 @@ class Devices:
 
         A pod whose reservation could not be taken back keeps what its claims have, until it waits for too long.
         """
-        unsure = [key for key, pod in self._unsure.items() if pod == uid and RESOURCE_CLAIMS.path(*key) == path]
+        paths = {key: RESOURCE_CLAIMS.path(*key) for key, pod in self.store.unsure.items() if pod == uid}
+        unsure = [key for key, of_claim in paths.items() if path in (of_claim, f"{of_claim}/status")]
+        given_up = not unsure or any(self._is_reserved(key, uid) for key in unsure)
         for key in unsure:
-            del self._unsure[key]
+            del self.store.unsure[key]
             self._written.pop(key, None)
             self.renew(self.store.release(key), key)
             self.reread([key])
-        if not unsure and self._stop_releasing(uid):
+        if given_up and self._stop_releasing(uid):
             self._kept[uid] = self._outbox.now_s()
 
     def _stop_releasing(self, uid: str) -> bool:
@@ -444,7 +482,7 @@ class Devices:
     def _forget_writes(self, claims: Iterable[ClaimKey]) -> None:
         """Await no answer to writes about these claims, but for those that may still give devices to a pod which gave up."""
         for key in claims:
-            if key not in self._unsure:
+            if key not in self.store.unsure:
                 self._written.pop(key, None)
 
     def pass_on(self) -> None:
@@ -454,7 +492,10 @@ class Devices:
             record = self._records.pods.get(uid)
             if record is None or 0.0 <= now - since < KEPT_S or uid in self.store.placing:
                 continue
-            if record.stage in (Stage.ASKED, Stage.HELD, Stage.REFUSED):  # else later
+            used = [key for key in self._names.get(uid, ()) if self._is_reserved(key, uid)]
+            if used and not any(self._may_take_back(key, uid) for key in used):
+                self._kept[uid] = now  # other pods of its group have a node
+            elif record.stage in (Stage.ASKED, Stage.HELD, Stage.REFUSED):  # else later
                 del self._kept[uid]
                 self._release(uid)
 

@@ -230,7 +230,7 @@ class PodLifecycle:
         self.budgets.pod_gone(uid, evicted=evicted)
         self.waiting.forget(uid)
         self.volumes.pod_gone(uid)
-        self.devices.pod_gone(uid)
+        self.devices.pod_gone(pod)
         if self.foreign.gone(uid):
             return
         if record is None:

@@ -76,7 +76,7 @@ class PodGroups:
         else:
             self._open.setdefault(name, _Open())
             self._names[group.metadata.uid] = name
-        if before is None or before.spec != group.spec:
+        if before is None or (before.metadata.uid, before.spec) != (group.metadata.uid, group.spec):
             self._changed(name, group)
 
     def gone(self, group: PodGroup) -> None:

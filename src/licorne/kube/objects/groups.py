@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from .meta import KubernetesObject, Object
+from .pods import PodResourceClaim
 
 INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
 """The condition of a pod group that has had as many pods with a node at a time as it needs; it stays true."""
@@ -50,7 +51,7 @@ class PodGroupSpec(Object):
     disruption_mode: DisruptionMode | None = None
     preemption_policy: str | None = None
     scheduling_constraints: SchedulingConstraints | None = None
-    resource_claims: tuple[dict[str, Any], ...] | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
     parent_composite_pod_group_name: str | None = None
 
 

@@ -1,16 +1,19 @@
-"""Which claims of devices a pod names, who uses a claim, and what placeholders count in quotas."""
+"""Which claims of devices a pod names, for whom they are reserved, and who counts them in quotas."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
 from licorne.core.constants import SUM_MAX
-from licorne.kube.objects.devices import ResourceClaim
+from licorne.kube.objects.devices import Consumer, ResourceClaim
 from licorne.kube.objects.pods import Pod
 
 from . import keys
+from .groups import Groups, group_name, group_of
+from .storage import ClaimKey, drop_from
 
 OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
 """What follows the name of a device class in the name by which quotas limit its devices."""
@@ -36,14 +39,14 @@ def names_of_claims(pod: Pod) -> list[ClaimName]:
 
 
 def users_of(claim: ResourceClaim | None) -> list[str]:
-    """Return the UIDs of the pods that may use the devices that a claim has."""
+    """Return the UIDs of the pods and pod groups that may use the devices that a claim has."""
     if claim is None or claim.status.allocation is None:
         return []
     return [*dict.fromkeys(one.uid for one in claim.status.reserved_for or ())]
 
 
 def payer(claim: ResourceClaim | None) -> str:
-    """Return the UID of the pod that a claim was reserved for first; "" if there is none."""
+    """Return the UID of the pod or pod group that a claim was reserved for first; "" if there is none."""
     return next((one.uid for one in (claim.status.reserved_for if claim is not None else None) or ()), "")
 
 
@@ -62,3 +65,68 @@ def counted_for_members(pod: Pod) -> dict[str, int]:
     except (msgspec.DecodeError, RecursionError):
         return {}
     return {name: number for name, number in found.items() if name.endswith(OF_CLASS)}
+
+
+class GroupClaims:
+    """The claims of pod groups (docs/spec/kube-scheduler.md, section 7), and which pods of groups have a node or are being placed."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+        self._placed: dict[ClaimKey, dict[str, Pod]] = {}  # by namespace and name of a group, and by the UID of a pod
+
+    def consumer(self, pod: Pod, key: ClaimKey) -> Consumer:
+        """Return for whom a claim is reserved that a pod names: its group, if that lists the claim as the pod does, else the pod."""
+        group = group_of(pod, self._groups)
+        if group is not None:
+            for entry, claim in zip(pod.spec.resource_claims or (), names_of_claims(pod), strict=True):
+                if claim.name == key[1] and entry in (group.spec.resource_claims or ()):
+                    return Consumer("scheduling.k8s.io", "podgroups", group.metadata.name, group.metadata.uid)
+        return Consumer(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+
+    def is_shared(self, pod: Pod, key: ClaimKey) -> bool:
+        """Return whether a claim that a pod names is one of its group."""
+        return bool(self.consumer(pod, key).api_group)
+
+    def placed(self, pod: Pod) -> None:
+        """Note that a pod has a node, or is being placed."""
+        if group_name(pod):
+            self._placed.setdefault(group_key(pod), {})[pod.metadata.uid] = pod
+
+    def left(self, pod: Pod) -> None:
+        """Note that a pod has no node, and is not being placed, any more."""
+        drop_from(self._placed, group_key(pod), pod.metadata.uid)
+
+    def is_in_use(self, pod: Pod, key: ClaimKey) -> bool:
+        """Return whether a claim that a pod names is one of its group, of which some pod has a node or is being placed."""
+        return self.is_shared(pod, key) and group_key(pod) in self._placed
+
+    def pays(self, pod: Pod, claim: ResourceClaim, waiting: Mapping[str, Pod]) -> bool:
+        """Return whether a claim that a pod names counts for it in quotas.
+
+        Of a group's it does for the first pod that has a node. While none has, it counts for each that waits, as one of them
+        will get the devices; but for the first of a gang alone, whose members get them together.
+        """
+        consumer, group = self.consumer(pod, claim.key), group_of(pod, self._groups)
+        if payer(claim) not in ("", consumer.uid):
+            return False
+        if group is None or not consumer.api_group:
+            return True
+        first = self.payer(pod, claim.key)
+        if not first and group.spec.scheduling_policy.gang is not None:
+            first = next((uid for uid, one in waiting.items() if group_key(one) == group_key(pod)), "")
+        return first in ("", pod.metadata.uid)
+
+    def payer(self, pod: Pod, key: ClaimKey) -> str:
+        """Return the UID of the first pod in the group of a pod that names a claim, and has a node or is being placed; "": none."""
+        placed = self._placed.get(group_key(pod), {})
+        return next((uid for uid, one in placed.items() if any(key[1] == of.name for of in names_of_claims(one))), "")
+
+    def paid_by(self, pod: Pod) -> list[ClaimKey]:
+        """Return the claims of which a pod is the `payer`."""
+        keys = [(pod.metadata.namespace, one.name) for one in names_of_claims(pod) if one.name]
+        return [key for key in keys if self.payer(pod, key) == pod.metadata.uid]
+
+
+def group_key(pod: Pod) -> ClaimKey:
+    """Return namespace and name of the group of a pod; the name is "" if it is in none."""
+    return pod.metadata.namespace, group_name(pod)

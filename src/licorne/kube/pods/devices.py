@@ -34,15 +34,16 @@ from .device_answers import DEMANDS_MAX, Answer, Answers
 from .device_claims import (
     OF_CLASS,
     ClaimName,
+    GroupClaims,
     counted_for_members,
     names_of_claims,
-    payer,
     replaces,
     users_of,
 )
 from .device_pools import NOWHERE, Held, Nodes, Pools, both, nano
 from .device_search import ALL, DEVICES_MAX, Chosen, DeviceSearch, FailedError, RefusedError, allocated, requests_of
 from .extended import Extended, backing, claim_key, extended_of
+from .groups import Groups, group_of
 from .storage import ClaimKey, drop_from, is_owned_by
 
 RESERVED_MAX: Final = 256
@@ -51,6 +52,8 @@ SHARED: Final = 2
 """As many pods that wait and name a claim contend for it."""
 UNLIMITED_MAX: Final = 256
 """Extended resources that device classes back, and names of classes in quotas, that nodes are said not to limit, at most."""
+
+NONE: Final[Mapping[Any, Any]] = {}
 
 DeviceObject = ResourceClaim | DeviceClass | ResourceSlice
 
@@ -77,11 +80,13 @@ NO_CLAIMS: Final = PodDevices()
 class _Demand(msgspec.Struct, frozen=True):
     """What a claim demands, as JSON; `name`: its name, if several pods that wait name it.
 
+    `is_shared`: it is a claim of a pod group, so what one pod gets in a step serves the others in the same step.
     `resource`: the extended resource that nodes must have devices for that do not list it.
     """
 
     text: str
     name: str = ""
+    is_shared: bool = False
     resource: str = ""
 
 
@@ -97,17 +102,22 @@ class _Demands(msgspec.Struct, frozen=True):
 
 
 class Decision(NamedTuple):
-    """What was decided of a claim, and by which pod: its UID, "" until the manager has the decision."""
+    """What was decided of a claim, for how many asks, and for which pods: their UIDs, none until the manager has the decision."""
 
     allocation: ClaimAllocation
-    pod: str = ""
+    asks: int = 1
+    pods: frozenset[str] = frozenset()
 
 
 class DeviceStore:
     """The `Allocator` of a cluster with these `nodes`: ResourceClaims, DeviceClasses, ResourceSlices, and decisions not written yet."""
 
-    def __init__(self, where: Callable[[Terms], Nodes], nodes: Mapping[str, Node] | None = None) -> None:
-        self._nodes: Mapping[str, Node] = {} if nodes is None else nodes
+    def __init__(
+        self, where: Callable[[Terms], Nodes], nodes: Mapping[str, Node] = NONE, groups: Groups = NONE
+    ) -> None:
+        self._nodes = nodes
+        self._groups = groups
+        self.of_groups = GroupClaims(groups)
         self.keeps_status = True
         """Whether the API server keeps `extendedResourceClaimStatus`; else only nodes that list a resource have it."""
         self.extended: dict[ClaimKey, Extended] = {}
@@ -116,8 +126,8 @@ class DeviceStore:
         self.classes: dict[str, DeviceClass] = {}
         self.pools = Pools(where)
         self.held = Held()
-        self.users: dict[ClaimKey, dict[str, None]] = {}
-        """UIDs of the pods without a node that name a claim."""
+        self.users: dict[ClaimKey, dict[str, Pod]] = {}
+        """By their UIDs, the pods without a node that name a claim."""
         self.unlimited: dict[str, None] = {}
         """Names of resources that device classes back or count, and that pods have requested: nodes do not limit their amounts."""
         self.decided: dict[ClaimKey, Decision] = {}
@@ -125,6 +135,8 @@ class DeviceStore:
         """By the UID of a pod that has a node, what its claims meant when it got that."""
         self.releasing: dict[str, None] = {}
         """UIDs of pods whose reservations are being taken back."""
+        self.unsure: dict[ClaimKey, str] = {}
+        """Claims with an unanswered write that gives devices to a pod which gave up, or takes a group's: the UID of the pod."""
         self._where = where
         self._answers = Answers()
         self._of_pod: dict[str, dict[ClaimKey, None]] = {}  # claims that have devices, by the UIDs of their users
@@ -206,7 +218,7 @@ class DeviceStore:
     def refuses(self, demand: str, node: str) -> str:
         """Return why a node has no devices for what claims demand; "" if it has."""
         for one in _read(demand).claims:
-            if one.name and self._has_devices(_key(one.name)):
+            if one.name and self._has_devices(_key(one.name)) and not (one.is_shared and self._serves(one.name, node)):
                 return f"{LACKS_DEVICES}: claim {one.name} is in the process of being allocated"
         answer = self._answer(demand, node)
         if answer.fails:
@@ -214,6 +226,14 @@ class DeviceStore:
                 self._failing.clear()
             self._failing.setdefault(demand, {})[node] = None  # `fails` looks whether the pod allows it
         return answer.why
+
+    def _serves(self, name: str, node: str) -> bool:
+        """Return whether a claim has got devices in this step that can be used on a node."""
+        decision = self.decided.get(_key(name))
+        if decision is None or decision.pods:
+            return False
+        among = self._where(terms_of(decision.allocation.node_selector))
+        return among is None or node in among
 
     def fails(self, demand: str) -> str:
         """Return why what claims demand cannot be decided on any node; "" if it can."""
@@ -232,6 +252,7 @@ class DeviceStore:
     def _answer(self, demand: str, node: str) -> Answer:
         listed = self.listed(node)
         read = [one for one in _read(demand).claims if not (one.resource and nano(listed.get(one.resource, 0)) > 0)]
+        read = [one for one in read if not (one.is_shared and self._has_devices(_key(one.name)))]
         if _read(demand).told and not any(one.resource for one in read):
             why = "the node lists the resources for which the status of the pod names a claim"
             return Answer(f"{LACKS_DEVICES}: {why}")
@@ -279,6 +300,9 @@ class DeviceStore:
 
     def take(self, names: tuple[str, ...], node: str) -> Nodes:
         """Give devices of a node to claims that have none; to all, or, if there are too few, to none."""
+        for key in map(_key, names):
+            if (known := self.decided.get(key)) is not None and not known.pods:
+                self.decided[key] = known._replace(asks=known.asks + 1)
         keys = [key for key in map(_key, names) if not self._has_devices(key)]
         demands = [(key, one) for key in keys for one in self.demands(key, node)]
         if not demands:
@@ -318,12 +342,16 @@ class DeviceStore:
         return known if claim is None or known.is_for(claim) else None
 
     def give_back(self, names: tuple[str, ...], node: str) -> Nodes:
-        """Undo `take`, but for claims whose devices the manager has taken over."""
+        """Undo `take`, but for claims whose devices the manager has taken over, or other asks have too."""
         del node
         nodes = NOWHERE
         for key in map(_key, names):
             known = self.decided.get(key)
-            if known is not None and not known.pod:
+            if known is None or known.pods:
+                continue
+            if known.asks > 1:
+                self.decided[key] = known._replace(asks=known.asks - 1)
+            else:
                 nodes = both(nodes, self.release(key))
         return nodes
 
@@ -413,7 +441,8 @@ class DeviceStore:
         without = [one for one in claims if one.status.allocation is None]
         shared = [len(self.users.get(one.key, ())) >= SHARED for one in without]
         demand = [
-            _Demand(_text(one), "/".join(one.key) * is_shared) for one, is_shared in zip(without, shared, strict=True)
+            _Demand(_text(one), "/".join(one.key) * is_shared, is_shared and self.of_groups.is_shared(pod, one.key))
+            for one, is_shared in zip(without, shared, strict=True)
         ]
         made = () if extended is None or replaces(pod) else (claim_key(pod),)
         for resource, part in (extended.parts(None) if extended is not None else {}).items():
@@ -460,12 +489,12 @@ class DeviceStore:
         """Return how many devices of each class the claims of a pod ask for; `existing`: of classes that are there, as it gets no others.
 
         `All` counts as the most that a claim can have, of alternatives the largest number of each class. Of pods that share a claim
-        the one that was reserved first counts it, and as long as there is none, each.
+        the one that was reserved first counts it, and as long as there is none, each; of a pod group the first that has a node.
         """
         found: Counter[str] = Counter()
         for name in dict.fromkeys(names_of_claims(pod)):
             claim = self.claims.get((pod.metadata.namespace, name.name or ""))
-            if claim is None or payer(claim) not in ("", pod.metadata.uid):
+            if claim is None or not self.of_groups.pays(pod, claim, self.users.get(claim.key, {})):
                 continue
             for _, alternatives in requests_of(claim.spec.devices):
                 most: dict[str, int] = {}
@@ -479,7 +508,7 @@ class DeviceStore:
         return found
 
     def _why(self, pod: Pod, names: list[ClaimName]) -> str:
-        meta = pod.metadata
+        meta, group = pod.metadata, group_of(pod, self._groups)
         for one in names:
             if one.name is None:
                 return f'pod "{meta.namespace}/{meta.name}": ResourceClaim not created yet'
@@ -490,15 +519,16 @@ class DeviceStore:
                 return f'could not find ResourceClaim "{meta.namespace}/{one.name}"'
             if claim.metadata.deletion_timestamp:
                 return f'resourceclaim "{one.name}" is being deleted'
-            if one.is_made and not is_owned_by(claim, pod):
+            if one.is_made and not is_owned_by(claim, pod, group):
+                owner = f"neither Pod nor PodGroup {group.metadata.name} is the" if group is not None else "Pod is not"
                 return (
                     f"ResourceClaim {meta.namespace}/{one.name} was not created for Pod {meta.namespace}/{meta.name} "
-                    f"(Pod is not owner)"
+                    f"({owner} owner)"
                 )
         claims = [self.claims[meta.namespace, one.name] for one in names if one.name]
-        return next((why for one in claims if (why := self._why_not(one, meta.uid))), "")
+        return next((why for one in claims if (why := self._why_not(one, pod))), "")
 
-    def _why_not(self, claim: ResourceClaim, uid: str) -> str:
+    def _why_not(self, claim: ResourceClaim, pod: Pod) -> str:
         """Return why a pod waits for a claim that there is."""
         name = "/".join(claim.key)
         reserved = claim.status.reserved_for or ()
@@ -509,8 +539,12 @@ class DeviceStore:
                 for one in request.first_available or (() if request.exactly is None else (request.exactly,)):
                     if one.device_class_name not in self.classes:
                         return f"request {request.name}: device class {one.device_class_name} does not exist"
-        elif any(one.uid == uid for one in reserved):
-            return f"resource claim {name} is being taken back from the pod" if uid in self.releasing else ""
+        elif claim.key in self.unsure:
+            return f"resource claim {name} is being taken back from its pod group"
+        elif any(one.uid == self.of_groups.consumer(pod, claim.key).uid for one in reserved):
+            return (
+                f"resource claim {name} is being taken back from the pod" if pod.metadata.uid in self.releasing else ""
+            )
         elif len(reserved) >= RESERVED_MAX:
             return f"resource claim {name} is in use by {len(reserved)} pods, and at most {RESERVED_MAX} can use it"
         return ""

@@ -74,13 +74,8 @@ def why_not_yet(pod: Pod, group: PodGroup | None) -> str:
     shown = f"pod group {pod.metadata.namespace}/{name}"
     if group is None:
         return f"The pod waits until its {shown} is there."
-    wants = []
     if group.spec.parent_composite_pod_group_name:
-        wants.append("is part of a composite pod group")
-    if group.spec.resource_claims:
-        wants.append("has claims of devices")
-    if wants:
-        return f"licorne does not decide this yet: {shown} {' and '.join(wants)}"
+        return f"licorne does not decide this yet: {shown} is part of a composite pod group"
     if group.needed > MEMBERS_MAX:
         return f"{shown}: minCount {group.needed}: must be at most {MEMBERS_MAX}"
     return ""

@@ -15,7 +15,7 @@ from licorne.config.kubernetes import QuantityError, parse_quantity
 from licorne.core.nodes.constraints import FIELD_NAME, read_expression
 from licorne.kube.objects import Node
 from licorne.kube.objects.meta import KubernetesObject
-from licorne.kube.objects.pods import NodeSelectorTerm, Pod
+from licorne.kube.objects.pods import NodeSelectorTerm
 from licorne.kube.objects.volumes import (
     SELECTED_NODE,
     Claim,
@@ -179,9 +179,10 @@ def labels_of(node: Node) -> dict[str, str]:
     return {**(node.metadata.labels or {}), FIELD_NAME: node.metadata.name}
 
 
-def is_owned_by(one: KubernetesObject, pod: Pod) -> bool:
-    """Return whether an object, such as a claim, was made for a pod."""
-    return any(owner.controller and owner.uid == pod.metadata.uid for owner in one.metadata.owner_references or ())
+def is_owned_by(one: KubernetesObject, *owners: KubernetesObject | None) -> bool:
+    """Return whether an object, such as a claim, was made for one of these, such as a pod."""
+    uids = [owner.metadata.uid for owner in owners if owner is not None]
+    return any(owner.controller and owner.uid in uids for owner in one.metadata.owner_references or ())
 
 
 def affinity_of(volume: PersistentVolume) -> Terms:
