@@ -237,8 +237,8 @@ def _described(found: _Found) -> str:
 
 def _rejected(partitions: list[Partition], name: str) -> str:
     reasons = [advised(each.reason) for part in partitions for each in part.rejected if each.application_id == name]
-    said = f"application {name} was rejected: {reasons[-1]}" if reasons else ""
-    return said.replace("\n", " ")  # a name may have a line end, and begins no line of the answer
+    # A name may have a line end, and begins no line of the answer.
+    return f"application {name} was rejected: {reasons[-1]}".replace("\n", " ") if reasons else ""
 
 
 def _queue(partitions: list[Partition], name: str) -> str:

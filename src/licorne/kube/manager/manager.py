@@ -252,7 +252,5 @@ class Manager:
 def _namespace_faults(namespace: Namespace) -> list[str]:
     """Return what is wrong with the quota of a namespace, each fault as the text of an event."""
     unread = unread_annotations(namespace)
-    text = f"annotations that cannot be read, and do not count: {', '.join(unread)}"
-    if unread:
-        text += f"; {what_counts(namespace)}"
+    text = f"annotations that cannot be read, and do not count: {', '.join(unread)}; {what_counts(namespace)}"
     return [*([text] if unread else ()), *misnamed_resources(namespace)]

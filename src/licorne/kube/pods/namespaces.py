@@ -45,7 +45,7 @@ def namespace_tags(namespace: Namespace) -> dict[str, str]:
 
 
 def what_counts(namespace: Namespace) -> str:
-    """Return which quota the queue has, where one annotation of two displaces both of the childtemplate (docs/spec/scheduling.md, section 12)."""
+    """Return which quota the queue has: one annotation displaces both of the childtemplate (docs/spec/scheduling.md, 12)."""
     found = namespace_tags(namespace).keys() & {TAG_RESOURCE_QUOTA, TAG_RESOURCE_GUARANTEED}
     if len(found) == 1:
         none = "guaranteed" if TAG_RESOURCE_QUOTA in found else "max"
