@@ -10,6 +10,7 @@ PORT=${PORT:-16443}            # API server; etcd takes PORT+1, PORT+2 (peers)
 FSYNC=${FSYNC:-0}; LIFECYCLE=${LIFECYCLE:-0}; KCM=${KCM:-1}; KWOK=${KWOK:-1}; NODES=${NODES:-0}
 ETCD=$((PORT+1)); PEER=$((PORT+2)); KCMPORT=$((PORT+3)); KWOKPORT=$((PORT+4))
 PYTHON=${PYTHON:-$here/../.venv/bin/python}
+[ "$NODES" = 0 ] || "$PYTHON" -c 'import aiohttp' || { echo "NODES=$NODES needs a Python with aiohttp; give it as PYTHON" >&2; exit 1; }
 mkdir -p "$RUN/pki" "$RUN/log"; chmod 700 "$RUN"
 RUN=$(cd "$RUN" && pwd); BIN=$(cd "$BIN" && pwd)
 cd "$RUN"

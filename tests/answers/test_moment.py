@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 import licorne
 from answers.dumps import full_state
-from licorne.answers import AskAnswer, Home, Overview, why
+from licorne.answers import AskAnswer, Home, Overview, running_partitions, why
 from licorne.cli import run
+from licorne.cli.configurations import reports
+from licorne.cli.why_text import show
+from licorne.core.gangs.atomic import GROUPS_TAG
 from licorne.si.messages import Allocation
 from licorne.state.dump import read_dump
 from licorne.state.restore import restore
+from licorne.state.restored import UnknownNameError
 from rest.world import World
-
-if TYPE_CHECKING:
-    import pytest
 
 CONFIG = """
 partitions:
@@ -126,3 +129,56 @@ def test_under_another_configuration_the_next_decisions_are_made(
         assert (answer["waiting"], answer["running"]) == counts
     answer = licorne.explain(tmp_path / "dump.json", config=CONFIG)
     assert isinstance(answer, Overview) and answer.waiting == 2
+
+
+@pytest.mark.parametrize(
+    ("enabled", "then"),
+    [
+        (True, "in 5 s allocations are evicted"),
+        (False, "it starts nothing new until that has ended; nothing is evicted"),
+    ],
+)
+def test_a_max_that_is_lowered_below_what_is_used_is_told(enabled: bool, then: str, tmp_path: Path) -> None:
+    before = CONFIG.replace(
+        "    placementrules", f"    preemption: {{quotapreemptionenabled: {enabled}}}\n    placementrules"
+    )
+    before = before.replace("policy: fifo", "policy: fifo, quota.preemption.delay: 5s")
+    world = World().register(text=before).node("n1", vcore=8_000)
+    world.application("big", "root.a", "alice").ask("k0", "big", vcore=6_000).schedule(1.0)
+    lowered = tmp_path / "q.yaml"
+    lowered.write_text(before.replace("max: {vcore: 6}", "max: {vcore: 2}"))
+    text = f"root.a uses 4 vcore above its max; {then}"
+    restored = restore(read_dump(full_state(world.api, world.now, exact=True)))
+    (report,) = (report for _, report in reports(lowered, running_partitions(restored)))
+    assert [each.message for each in report.warnings if each.rule == "usage-above-max"] == [text]
+    answer = licorne.explain(world.api, config=lowered.read_text())
+    assert [str(note) for note in answer.notes if note.kind == "above max"] == [f"above max: {text}"]
+    assert not [note for note in licorne.explain(world.api).notes if note.kind == "above max"]
+
+
+def test_why_says_the_reason_of_an_application_that_was_rejected() -> None:
+    world = World().register(text=CONFIG).node("n1", vcore=8_000)
+    world.application("gang", "root.a", "alice", placeholder_ask={"vcore": 30_000})
+    home = Home(restore(read_dump(full_state(world.api, world.now, exact=True))))
+    with pytest.raises(
+        UnknownNameError, match=r"^application gang was rejected: queue root.a cannot fit application gang"
+    ):
+        why(home, "gang")
+    with pytest.raises(UnknownNameError, match="did you mean 'gang'"):
+        why(home, "gang-x")
+
+
+def test_what_a_whole_gang_lacks_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    world = World().register(text=CONFIG).node("n1", vcore=8_000)
+    world.application("first", "root.a", "alice").ask("f", "first", vcore=3_000).schedule(1.0)
+    groups = '[{"name": "w", "minMember": 2, "minResource": {"cpu": "2"}}]'
+    world.application("gang", "root.a", "alice", tags={GROUPS_TAG: groups, "gang.scheduling": "atomic"})
+    for number in range(2):
+        member = Allocation(key=f"g{number}", application_id="gang", resource={"vcore": 2_000}, task_group="w")
+        world.submit(member)
+    answer = licorne.explain(world.api, "g0")
+    assert isinstance(answer, AskAnswer)
+    told = "The max of queue root.a leaves too little: 1 vcore missing. The amounts are those of the whole gang."
+    assert answer.sentence == told
+    show(answer)
+    assert "the way from root to a node, for 2 cores, one member of the gang" in capsys.readouterr().out

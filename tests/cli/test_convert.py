@@ -206,7 +206,10 @@ def test_a_foreign_source_elsewhere_names_the_command(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "openb").mkdir()
+    (tmp_path / "openb" / "openb_pod_list_default.csv").touch()
     outcome = licorne(*command, source)
     remedy = f"to make one of it: licorne convert {source} -o {source.partition('.')[0]}.jsonl"
     assert (outcome.status, outcome.out) == (1, "")
     assert outcome.err == f"licorne: {source}: is {what}, and no workload; {remedy}\n"
+    (tmp_path / "empty").mkdir()
+    assert licorne(*command, "empty").err == "licorne: empty: is a folder without a recording, and no workload\n"

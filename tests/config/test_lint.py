@@ -148,7 +148,7 @@ def test_no_warnings(text: str) -> None:
 
 
 OF_SETTINGS = {"configmap-key", "setting-unknown", "setting-value"}
-BESIDE_A_WORKLOAD = {"rule-idle"}  # tests/answers/test_rulesused.py
+BESIDE_A_WORKLOAD = {"rule-idle", "usage-above-max"}  # tests/answers/test_rulesused.py, test_moment.py
 """Warnings of what stands beside a queue configuration, with examples in `cli/test_config_check.py`."""
 
 

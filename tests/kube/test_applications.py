@@ -33,6 +33,7 @@ partitions:
         queues:
           - {name: lender}
           - {name: other}
+          - {name: fair, properties: {application.sort.policy: fair}}
           - {name: owner, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 100}}}
 """
 
@@ -350,6 +351,17 @@ def test_a_pod_that_is_asked_for_keeps_its_age_when_its_priority_class_changes()
 def failed(commands: list[Any]) -> list[tuple[str, str]]:
     """Return names and reasons of the pods whose phase is set to Failed."""
     return [(each.name, each.reason) for each in commands if isinstance(each, Fail)]
+
+
+def test_a_gang_in_a_queue_that_sorts_fair_is_told_what_it_needs() -> None:
+    groups = '[{"name": "g", "minMember": 1, "minResource": {"cpu": "1"}}]'
+    annotations = {Y + "task-groups": groups, Y + "task-group-name": "g"}
+    (found,) = (
+        each for each in Cluster(1).see(pod("p", "a", "fair", annotations=annotations)) if isinstance(each, Fail)
+    )
+    assert found.message.endswith(
+        "unsupported sort type; a gang with placeholders needs a queue with application.sort.policy fifo"
+    )
 
 
 def test_each_pod_of_a_refused_application_is_failed_once() -> None:

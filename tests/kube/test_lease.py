@@ -17,7 +17,9 @@ from kube import schedules
 from kube.apiserver import FakeClient, Trouble
 from kube.schedules import Process
 from licorne.host.log import no_log
+from licorne.kube.configmaps import ConfigurationError
 from licorne.kube.lease import DURATION_S, HELD_S, HeldLease, LeaseLostError
+from licorne.kube.objects import ConfigMap, ObjectMeta
 from licorne.kube.results import Results
 
 SEEDS = range(1, 4)
@@ -137,6 +139,21 @@ def test_a_process_that_ends_is_followed_at_once_when_what_it_has_sent_is_answer
         await asyncio.sleep(30.0)
         schedules.check_runs(second.task)
         await schedules.stop(second.task)
+
+    run(play())
+
+
+def test_a_process_that_ends_by_a_fault_releases_its_lease() -> None:
+    async def play() -> None:
+        world = schedules.World(1)
+        broken = {"queues.yaml": "partitions: [{name: other, queues: [{name: root}]}]"}
+        found = ConfigMap(metadata=ObjectMeta(name="yunikorn-configs", namespace="default", uid="m"), data=broken)
+        world.server.put("configmaps", found)
+        one = process(world)
+        await asyncio.sleep(5.0)
+        assert isinstance(one.task.exception(), ConfigurationError)
+        assert world.server.lease is not None
+        assert not world.server.lease.spec.holder_identity
 
     run(play())
 

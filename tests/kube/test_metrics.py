@@ -141,7 +141,10 @@ def test_old_news_are_seen_in_metrics_and_readiness() -> None:
         runner, task = schedules.start(world)
         await asyncio.sleep(300.0)
         assert max(runner.health.figures()["licorne_news_age_seconds"].values()) < 70.0
-        assert all(one.succeeded for one in runner.health.checks())
+        messages = {one.name: one.message for one in runner.health.checks() if one.succeeded}
+        assert messages.keys() == {"Lease", "Cluster", "News", "Writes"}
+        assert messages["Cluster"] == "The cluster has been read"
+        assert (messages["News"], messages["Writes"]) == ("Kinds without news: []", "Writes that fail: []")
         world.server.news = lambda _: asyncio.sleep(1e6)  # type: ignore[assignment, method-assign]  # watches hang
         await asyncio.sleep(600.0)
         assert runner.health.figures()["licorne_news_age_seconds"]["pods",] > 180.0

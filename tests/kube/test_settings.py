@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 import licorne
+import licorne.cli
 from common.virtual import run
 from common.waiting import WAIT_S, eventually
 from kube import schedules
@@ -67,6 +68,35 @@ def test_the_second_configmap_counts_and_each_value_has_its_origin() -> None:
     assert (rows["service.policyGroup"].value, rows["service.policyGroup"].source) == ("queues", "default")
     assert rows["log.core.level"].value == "DEBUG"
     assert found.settings.levels == {"core": logging.DEBUG}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "complaint"),
+    [
+        (["--rest", "127.0.0.1:port"], 2, "licorne: --rest: '127.0.0.1:port': an address is written HOST:PORT"),
+        (
+            ["--rest", "0.0.0.0:9080"],
+            2,
+            "0.0.0.0:9080 is beyond loopback: give TLS a certificate and a key, or say --ins",
+        ),
+        (["--tls-cert", "{}/bad.yaml"], 2, "TLS needs both a certificate and its key"),
+        (["--config", "{}/bad.yaml"], 5, "licorne: {}/bad.yaml:1:1: "),
+        (
+            ["--config", "{}/other.yaml"],
+            5,
+            "licorne: {}/other.yaml: the queue configuration has no partition 'default'",
+        ),
+        ([], 4, "licorne: {}/nope: no such file; give the path of a kubeconfig"),
+    ],
+)
+def test_what_the_command_line_gives_is_checked_before_the_cluster_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, complaint: str
+) -> None:
+    (tmp_path / "bad.yaml").write_text("partition: []\n")
+    (tmp_path / "other.yaml").write_text("partitions: [{name: other, queues: [{name: root}]}]\n")
+    given = [argument.replace("{}", str(tmp_path)) for argument in (*arguments, "--kubeconfig", "{}/nope")]
+    assert licorne.cli.run(["kube", *given]) == status
+    assert complaint.replace("{}", str(tmp_path)) in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -135,7 +165,7 @@ BOTH: dict[str, tuple[list[tuple[str, dict[str, str] | None]], list[tuple[str, s
     ),
     "wrong queues show when those that overlay them go": (
         [(DEFAULTS, {"queues.yaml": "null"}), (CONFIGS, {}), (DEFAULTS, MORE)],
-        [(CONFIGS, "ConfigMap yunikorn-defaults: queues.yaml: the queue configuration has no partition")],
+        [(CONFIGS, "ConfigMap yunikorn-defaults[queues.yaml]: the queue configuration has no partition")],
         True,
     ),
     "the one that overlays a wrong value is deleted": (

@@ -175,6 +175,11 @@ def test_a_pod_that_the_scheduler_was_not_asked_for_is_known(
         why(home, name)
     assert str(said.value).startswith("the scheduler is not asked for pod ns/waits now: ")
     assert reason in str(said.value)
+    overview = why(home)
+    assert isinstance(overview, Overview)
+    ((held, pods),) = overview.held.items()
+    assert pods == ["ns/waits"]
+    assert reason in held
     with pytest.raises(UnknownNameError, match="no application, ask, allocation or pod is named 'other'"):
         why(home, "other")
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from licorne.kube.manager.manager import _namespace_faults
 from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
 from licorne.kube.pods import misspelled
 from licorne.kube.pods.foreign import foreign_allocation
@@ -178,6 +179,31 @@ def test_annotations_of_a_namespace_that_cannot_be_read(annotations: dict[str, s
     own = {Y + key: value for key, value in annotations.items()}
     namespace = msgspec.convert({"metadata": {"name": "ns", "annotations": own}}, Namespace)
     assert unread_annotations(namespace) == [Y + key for key in unread]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "counts"),
+    [
+        ({"namespace.quota": "x", "namespace.guaranteed": '{"cpu": 2}'}, "the queue has no max, not even that of"),
+        (
+            {"namespace.quota": '{"cpu": 2}', "namespace.guaranteed": "x"},
+            "the queue has no guaranteed, not even that of",
+        ),
+        ({"namespace.max.cpu": "x", "namespace.max.memory": "1G"}, "the queue has no guaranteed"),
+        ({"namespace.quota": "x"}, "those of the parent's childtemplate count, if it has any"),
+        (
+            {"namespace.quota": '{"cpu": 2}', "namespace.guaranteed": '{"cpu": 1}', "namespace.maxApps": "x"},
+            "its max and guaranteed count",
+        ),
+    ],
+)
+def test_what_counts_is_told_where_annotations_of_a_namespace_cannot_be_read(
+    annotations: dict[str, str], counts: str
+) -> None:
+    own = {Y + key: value for key, value in annotations.items()}
+    namespace = msgspec.convert({"metadata": {"name": "ns", "annotations": own}}, Namespace)
+    (event,) = _namespace_faults(namespace)
+    assert counts in event
 
 
 @pytest.mark.parametrize(

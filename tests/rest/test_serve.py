@@ -213,11 +213,11 @@ def test_an_address_that_is_taken() -> None:
 
 
 BEYOND = [
-    (Security(), Access(), "give TLS a certificate and a key, or say insecure"),
+    (Security(), Access(), "give TLS a certificate and a key, or say --insecure"),
     (
         Security(certificate=b"x", key=b"x"),
         Access(),
-        "ask for tokens .rest-token-file. or certificates of clients, or say insecure",
+        "ask for tokens .--rest-token-file. or certificates of clients, or say --insecure",
     ),
 ]
 
@@ -282,7 +282,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 WRONG = [
-    ("0.0.0.0:0", "", "0.0.0.0:0 is beyond loopback: give TLS a certificate and a key, or say insecure"),
+    ("0.0.0.0:0", "", "0.0.0.0:0 is beyond loopback: give TLS a certificate and a key, or say --insecure"),
     ("nonsense", "", "'nonsense': an address is written HOST:PORT or unix:PATH"),
     ("127.0.0.1:0", " \n", "holds no token; give one a line"),
     ("127.0.0.1:0", "a b\n", "a token is a line of printable ASCII characters without spaces"),

@@ -16,6 +16,7 @@
     timeline        shares against guarantees and decisions over a time, as a service notes them or a recording has them
     recorded        a moment of a recording, to ask about
     partitions      what `config check --from` compares a configuration with: capacity, pods, applications, and placement rules
+    above_max       queues that use more than their max, and what becomes of that
     explained       `licorne.explain` and `licorne.shares`: questions of a Python program, to any source
     process         questions about a state dump, answered in a process of their own (`__main__`) while a service decides
     following       the same in a process that follows the scheduler of a service (`licorne.host.follower`)

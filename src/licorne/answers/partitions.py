@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from licorne.answers.above_max import above_max_under
 from licorne.answers.pods import pod_name
 from licorne.config import Pod, RunningPartition
 from licorne.config.model import PartitionConfig
@@ -42,6 +43,7 @@ def running_partitions(restored: Restored) -> dict[str, RunningPartition]:
             partition.tree.root.max_resource() or {},
             tuple(_pods(partition)),
             dict(Counter(app.queue.path for app in partition.applications.values())),
+            above_max=partial(above_max_under, restored, partition.name),
         )
         for partition in restored.partitions
     }

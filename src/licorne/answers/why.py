@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from licorne.answers.above_max import above_max
 from licorne.answers.chain import Chain, chain
 from licorne.answers.pods import POD_NAMESPACE, pod_name, pod_names
 from licorne.answers.proposals import Proposals, propose
@@ -22,7 +23,7 @@ from licorne.answers.trials import Home, Wanted
 from licorne.answers.weighed import Weighed, weighed
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
-from licorne.core.inspection.sentences import most_important, sentence, summary
+from licorne.core.inspection.sentences import advised, leading_sentence, most_important, summary
 from licorne.si.rest_objects import LogEntry
 from licorne.state.restored import Note, UnknownNameError
 
@@ -113,6 +114,7 @@ class ApplicationAnswer(msgspec.Struct, frozen=True, tag="application"):
 class Overview(msgspec.Struct, frozen=True, tag="overview"):
     """All asks that wait, grouped by reason, the largest group first; `running` and `waiting` count allocations and asks.
 
+    `held`: by reason, the pods (NAMESPACE/NAME) that licorne kube does not ask the scheduler for; they are no asks.
     `unexplained`: how many asks are in none of the groups, because the time was over before they were looked at; only
     asks that are like no other take that long. `has_constraints`: as in `AskAnswer`.
     """
@@ -125,6 +127,7 @@ class Overview(msgspec.Struct, frozen=True, tag="overview"):
     age_s: float | None = None
     unexplained: int = 0
     has_constraints: bool = True
+    held: dict[str, list[str]] = {}
 
 
 Answer = AskAnswer | ApplicationAnswer | Overview
@@ -151,7 +154,8 @@ def why(
         effort: how much the trials may cost, as a multiple of `licorne.answers.budget.WORK_MAX`.
 
     Raises:
-        UnknownNameError: nothing, or more than one thing, has this name, or a pod that the scheduler is not asked for.
+        UnknownNameError: nothing, or more than one thing, has this name, or a pod that the scheduler is not asked for, or
+            an application that was rejected, which the text says with the reason.
         CopyError: a trial could not be made.
     """
     partitions = home.restored.chosen(partition)
@@ -195,7 +199,8 @@ def _find(partitions: list[Partition], name: str, held: Mapping[str, str]) -> _F
         for pod, why in held.items()
         if name in (pod, pod.partition("/")[2])
     ]
-    raise UnknownNameError("; ".join(unasked[:NAMED]) or _queue(partitions, name) or _unknown(partitions, name))
+    told = "; ".join(unasked[:NAMED]) or _rejected(partitions, name) or _queue(partitions, name)
+    raise UnknownNameError(told or _unknown(partitions, name))
 
 
 def _items(partitions: list[Partition]) -> Iterator[tuple[Partition, Application, str, Ask]]:
@@ -230,6 +235,12 @@ def _described(found: _Found) -> str:
     return f"{where}, namespace {namespace}" if namespace else where
 
 
+def _rejected(partitions: list[Partition], name: str) -> str:
+    reasons = [advised(each.reason) for part in partitions for each in part.rejected if each.application_id == name]
+    # A name may have a line end, and begins no line of the answer.
+    return f"application {name} was rejected: {reasons[-1]}".replace("\n", " ") if reasons else ""
+
+
 def _queue(partitions: list[Partition], name: str) -> str:
     if any(part.tree.find(name) is not None for part in partitions):
         return f"{name} is a queue: `licorne shares` tells of queues, and what waits is told without a name"
@@ -238,6 +249,7 @@ def _queue(partitions: list[Partition], name: str) -> str:
 
 def _unknown(partitions: list[Partition], name: str) -> str:
     known = [app for part in partitions for app in part.applications]
+    known += [each.application_id for part in partitions for each in part.rejected]
     items = [each for _, _, key, item in islice(_items(partitions), NEAR_MAX) for each in (key, *pod_names(item))]
     names = [*known, *items]
     begin = sorted(
@@ -269,7 +281,7 @@ def _of_ask(home: Home, partition: Partition, app: Application, key: str, search
     if alloc is None:
         links, reasons = chain(partition, app, ask)
         reason = most_important(reasons)
-        state, said = "waits", sentence(reason)
+        state, said = "waits", leading_sentence(reasons)
         if _hidden(home, reason):
             said = f"{NOTHING_SHOWN[0].upper()}{NOTHING_SHOWN[1:]}; {UNSEEN} are not in it."
             told = (msgspec.structs.replace(links.reasons[0], text=said), *links.reasons[1:])
@@ -296,11 +308,16 @@ def _of_ask(home: Home, partition: Partition, app: Application, key: str, search
         chain=links,
         proposals=proposals,
         at_s=home.now_ns / SECOND_NS,
-        notes=home.restored.notes,
+        notes=_notes(home),
         has_constraints=home.restored.has_constraints,
         log=home.restored.logs.get((app.id, key), ()) if state == "waits" else (),
         weighed=None if alloc is None else weighed(partition, alloc),
     )
+
+
+def _notes(home: Home) -> tuple[Note, ...]:
+    told = (f"{path} {text}" for each in home.restored.partitions for path, text in above_max(each).items())
+    return (*home.restored.notes, *(Note("above max", text) for text in told))
 
 
 def _of_application(
@@ -325,7 +342,7 @@ def _of_application(
         groups=_groups(asks.found, home),
         first=first,
         at_s=home.now_ns / SECOND_NS,
-        notes=home.restored.notes,
+        notes=_notes(home),
         unexplained=asks.left_out,
     )
 
@@ -345,10 +362,18 @@ def _overview(home: Home, partitions: list[Partition], more: Callable[[], bool])
         waiting=len(found) + left_out,
         groups=_groups(found, home),
         at_s=home.now_ns / SECOND_NS,
-        notes=home.restored.notes,
+        notes=_notes(home),
         unexplained=left_out,
         has_constraints=home.restored.has_constraints,
+        held=_held(home.restored.held),
     )
+
+
+def _held(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for pod, reason in sorted(reasons.items()):
+        found.setdefault(reason or "They are about to be asked for.", []).append(pod)
+    return dict(sorted(found.items(), key=lambda each: -len(each[1])))
 
 
 def _hidden(home: Home, reason: explain.Reason) -> bool:

@@ -88,7 +88,13 @@ _GROUPS = {
         (
             "kube",
             "Schedule the pods of a Kubernetes cluster.",
-            epilogue("it could not start, or failed", Status.PACKAGES, Status.FILE, done="it was ended by a signal"),
+            epilogue(
+                "it could not start, or failed",
+                Status.PACKAGES,
+                Status.FILE,
+                Status.CONFIGURATION,
+                done="it was ended by a signal",
+            ),
         ),
         (
             "health",

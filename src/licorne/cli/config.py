@@ -36,8 +36,9 @@ def check(
 
     Prints a line for each fault and each warning: file:line:column: queue: message [rule]. With --from it also warns of
     what can only be seen beside a cluster: guarantees that exceed it, maximums and limits that bind nothing or that a pod
-    exceeds, queues that nothing leads to, and queues of applications that are not configured; with a workload or a recording,
-    which say what applications asked for, also placement rules that place none of them.
+    exceeds, queues that use more than their max, queues that nothing leads to, and queues of applications that are not
+    configured; with a workload or a recording, which say what applications asked for, also placement rules that place none
+    of them.
 
     Parameters
     ----------

@@ -9,8 +9,9 @@ from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from licorne.cli.common import CommandError, print_json, read_text, say
+from licorne.cli.common import CommandError, UsageError, print_json, read_text, say
 from licorne.cli.kube import SERVE, RecordOptions, RestOptions
+from licorne.cli.statuses import Status
 from licorne.config.manifest import NAMESPACE, OVERLAID, SCHEDULER_NAMES, queue_source
 from licorne.config.problems import ConfigError
 from licorne.core.base.setting_table import unknown_settings
@@ -28,7 +29,7 @@ from licorne.host.web.rest import Access as RestAccess
 from licorne.host.web.server import Web
 from licorne.kube.api import Access, ApiError, Client, KubeconfigError, Requests, UnansweredError
 from licorne.kube.api.kinds import config_map_kind
-from licorne.kube.configmaps import ConfigurationError, read_configuration
+from licorne.kube.configmaps import ConfigurationError, check_queues, read_configuration
 from licorne.kube.lease import LeaseLostError
 from licorne.kube.objects import ConfigMap
 from licorne.kube.pods.spreading import SYSTEM, ConstraintsError, read_constraints
@@ -62,6 +63,9 @@ def run(
         spread=_spread(given["spread_defaults"]),
     )
     try:
+        served = _rest(rest)
+        if kubeconfig is not None:
+            read_text(kubeconfig, "a kubeconfig")  # has a status of its own if it cannot be read
         access = Access.load(str(kubeconfig) if kubeconfig is not None else None, given["context"] or None)
         if print_config:
             return asyncio.run(_show(access, settings, list(options.values()), as_json=as_json))
@@ -74,7 +78,7 @@ def run(
             following = None
             if rest.follow and rest.rest != ():
                 following = follower(None if record.anonymous else record.record, log)
-            return _run_on_uvloop(_run(access, settings, rest, (recorder, following), log, levels))
+            return _run_on_uvloop(_run(access, settings, served, (recorder, following), log, levels))
     except (KubeconfigError, ConfigurationError, LeaseLostError, SecurityError, RecordingError) as error:
         raise CommandError(str(error)) from None
 
@@ -147,11 +151,13 @@ def _spread(path: Path | None) -> str:
 
 
 def _queues(path: Path) -> str:
-    """Return the queue configuration in a file, which is one itself or a ConfigMap."""
+    """Return the queue configuration in a file, which is one itself or a ConfigMap; only the ConfigMaps limit its queues."""
     try:
-        return queue_source(read_text(path, "a queue configuration"), str(path)).text
-    except ConfigError as error:
-        raise CommandError(str(error)) from None
+        source = queue_source(read_text(path, "a queue configuration"), str(path))
+        check_queues(source.text, "", where=source.label)
+    except (ConfigError, ConfigurationError) as error:
+        raise CommandError(str(error), Status.CONFIGURATION) from None
+    return source.text
 
 
 def _pem(path: Path | None, what: str) -> bytes:
@@ -165,12 +171,12 @@ def _tokens(path: Path | None) -> tuple[str, ...]:
 async def _run(
     access: Access,
     settings: RunSettings,
-    rest: RestOptions,
+    served: tuple[Web | None, Security],
     logs: tuple[Recorder | None, Follower | None],
     log: Log,
     levels: Levels,
 ) -> int:
-    web, security = _web(rest), _security(rest)
+    web, security = served
     requests = Requests()
     async with (
         Client(access, connections=READING, requests=requests) as reading,
@@ -198,17 +204,22 @@ async def _run(
     return 0
 
 
-def _security(rest: RestOptions) -> Security:
-    """Return TLS of REST. Raises CommandError, or SecurityError."""
-    return Security(
+def _rest(rest: RestOptions) -> tuple[Web | None, Security]:
+    """Return REST and its TLS, checked before anything is asked of the cluster. Raises CommandError, or SecurityError."""
+    security = Security(
         certificate=_pem(rest.tls_cert, "a certificate"),
         key=_pem(rest.tls_key, "a private key"),
         client_ca=_pem(rest.tls_client_ca, "the certificate of an authority"),
         insecure=rest.insecure,
     )
-
-
-def _web(rest: RestOptions) -> Web | None:
-    """Return addresses and tokens; None: no REST."""
     tokens = RestAccess(read_tokens=_tokens(rest.rest_read_token_file), admin_tokens=_tokens(rest.rest_token_file))
-    return Web(addresses=rest.rest or (REST_ADDRESS,), access=tokens) if rest.rest != () else None
+    if rest.rest == ():
+        return None, security
+    web = Web(addresses=rest.rest or (REST_ADDRESS,), access=tokens)
+    try:
+        security.check(())
+        web.check(security)
+    except SecurityError as error:
+        raise UsageError(f"--rest: {error}") from None
+    security.context()
+    return web, security

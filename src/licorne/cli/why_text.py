@@ -137,8 +137,9 @@ class _Printed:
 
     def chain(self, answer: AskAnswer, chain: Chain) -> None:
         """Print what the ask has to pass, from root to node."""
+        whom = ", one member of the gang" if any(each.kind == "gang" for each in chain.reasons) else ""
         sheet = Sheet(
-            f"the way from root to a node, for {_amounts(answer.resource)}",
+            f"the way from root to a node, for {_amounts(answer.resource)}{whom}",
             ("<where", "<resource", "asked", "used", "max", "guaranteed", "missing"),
             drop=("guaranteed",),
         )
@@ -224,6 +225,12 @@ class _Printed:
         if answer.groups and not answer.has_constraints:
             self.line(f"{UNSEEN[0].upper()}{UNSEEN[1:]} are not in this state: asks may wait for them too.")
         self.unexplained(answer.unexplained)
+        if answer.held:
+            sheet = Sheet("pods that the scheduler is not asked for, by reason", ("~reason", "pods", "=one of them"))
+            for reason, pods in list(answer.held.items())[:SHOWN]:
+                sheet.add(reason, f"{len(pods):,}", pods[0])
+            sheet.more(len(answer.held) - SHOWN, "reason")
+            sheet.print(self.console)
         if answer.groups:
             self.line("More about one: licorne why NAME, with the name of an application, ask or pod")
             self.line()

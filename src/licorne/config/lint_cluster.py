@@ -37,13 +37,14 @@ class RunningPartition(msgspec.Struct, frozen=True):
 
     `capacity` is the sum over all nodes, in base units; `applications` counts those that run or wait, by queue. `placed`
     returns how many applications each placement rule of a configuration would place, by its position from 1; None: it is
-    not known for which queues they asked.
+    not known for which queues they asked. `above_max` says by queue what it uses above its max under a configuration.
     """
 
     capacity: dict[str, int]
     pods: tuple[Pod, ...]
     applications: dict[str, int]
     placed: Callable[[PartitionConfig], Mapping[int, int]] | None = None
+    above_max: Callable[[str], Mapping[str, str]] | None = None
 
 
 def lint_cluster(
@@ -60,7 +61,10 @@ def lint_cluster(
         name = partition_name(partition.name)
         found = running.get(name)
         if found is not None and index in roots:
-            _Comparison(partition, roots[index], found, quantities, notes).lint()
+            comparison = _Comparison(partition, roots[index], found, quantities, notes)
+            comparison.lint()
+            if found.above_max is not None:
+                comparison.lint_usage(found.above_max(built.text))
             if found.placed is not None and name in by_name:
                 _lint_idle_rules(partition.placementrules or [], found.placed(by_name[name]), notes)
 
@@ -115,6 +119,12 @@ class _Comparison:
         self._lint_missing()
         unreached = self._lint_unreached()
         self._lint_idle(self.root, ROOT, unreached)
+
+    def lint_usage(self, above_max: Mapping[str, str]) -> None:
+        """Warn of queues that use more than their max, of one that is not configured at the nearest one above it."""
+        for path, text in above_max.items():
+            at = next(each for each in (path, *ancestors(path)) if each in self.queues)
+            self.notes.warn("usage-above-max", self.queues[at].spot("name"), f"{path} {text}")
 
     # -- guarantees ----------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ FAULT_RULES: Final = frozenset(_OF_FAULTS.split())
 
 _OF_WARNINGS: Final = """
 cluster-guarantees cluster-unbound pod-above-limit pod-above-max queue-idle queue-missing rule-idle
-queue-unreached config-empty document-ignored configmap-key setting-unknown setting-value key-shown null-dropped
+queue-unreached usage-above-max config-empty document-ignored configmap-key setting-unknown setting-value key-shown null-dropped
 number-spelling partition-name-qualified resolver-unknown weights-zero offset-fenced rule-unreached
 queue-recovery resources-zero resource-name memory-unit guaranteed-sum-lost template-on-leaf template-empty
 root-max-applications acl-name-dropped acl-blank acl-open-above acl-open-admin acl-groups-ignored limit-capitals

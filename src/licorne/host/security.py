@@ -53,7 +53,7 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
         exposed = self.exposed(addresses, tokens=tokens)
         if exposed and not self.insecure:
             need = f"ask for {what}" if self.certificate else "give TLS a certificate and a key"
-            raise SecurityError(f"{exposed[0]} is beyond loopback: {need}, or say insecure")
+            raise SecurityError(f"{exposed[0]} is beyond loopback: {need}, or say --insecure")
 
     def exposed(self, addresses: Sequence[str], *, tokens: bool) -> list[str]:
         """Return the addresses beyond loopback without TLS and client authentication. `tokens`: a token is needed."""

@@ -6,6 +6,7 @@ other key that does not end in `.yaml` is a setting (docs/spec/k8shim.md, sectio
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -84,10 +85,10 @@ def read_configuration(maps: Mapping[str, ConfigMap], policy_group: str = "") ->
     settings = read_settings(given)
     key = f"{policy_group or settings.policy_group}.yaml"
     queues = texts.get(key, "")
-    return Configuration(queues, f"{origins[key]}: {key}" if queues else "", given, origins, settings)
+    return Configuration(queues, f"{origins[key]}[{key}]" if queues else "", given, origins, settings)
 
 
-def check_queues(queues: str, rm_id: str, queues_max: int) -> None:
+def check_queues(queues: str, rm_id: str, queues_max: int = sys.maxsize, *, where: str = "<config>") -> None:
     """Refuse a queue configuration of too many queues, or without the partition that all nodes and pods of a cluster belong to.
 
     The scheduler accepts one without it, and would give up all of them. An empty text stands for the built-in configuration.
@@ -99,8 +100,8 @@ def check_queues(queues: str, rm_id: str, queues_max: int) -> None:
     if not queues:
         return
     try:
-        found = load_counted(queues, queues_max)
+        found = load_counted(queues, queues_max, file=where)
     except ConfigError as error:
         raise ConfigurationError(str(error)) from None
     if all(short_partition(each.name, rm_id) != DEFAULT_PARTITION for each in found.partitions):
-        raise ConfigurationError(f"the queue configuration has no partition {DEFAULT_PARTITION!r}")
+        raise ConfigurationError(f"{where}: the queue configuration has no partition {DEFAULT_PARTITION!r}")

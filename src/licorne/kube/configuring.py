@@ -166,11 +166,8 @@ class ConfigMaps:
     def _queues(self, configuration: Configuration) -> str:
         """Return the queue configuration that counts; raises a ConfigurationError that says where it is, if it cannot be used."""
         queues = self._settings.queues or configuration.queues
-        try:
-            check_queues(queues, self._manager.outbox.rm_id, configuration.settings.queues_max)
-        except ConfigurationError as error:
-            where = "--config" if self._settings.queues else configuration.queues_key
-            raise ConfigurationError(f"{where}: {error}") from None
+        where = "--config" if self._settings.queues else configuration.queues_key
+        check_queues(queues, self._manager.outbox.rm_id, configuration.settings.queues_max, where=where)
         return queues
 
     def _refuse(self, found: ConfigMap | None, reason: str) -> None:

@@ -42,11 +42,14 @@ class Health:
         """Return what health checks find."""
         old = [f"{name}: {age:.0f} s ago" for name, age in self.reading.news_ages().items() if age > NEWS_MAX_S]
         failing = self.results.failing()
+        read = "The cluster has been read" if self.reading.begun else "Not read yet"
         made = [
-            HostCheck("Cluster", self.reading.begun, "Check if the cluster has been read", "Not read yet"),
-            HostCheck("News", not old, "Check if the API server still tells of changes", f"Last news: {old}"),
+            HostCheck("Cluster", self.reading.begun, "Check if the cluster has been read", read),
+            HostCheck("News", not old, "Check if the API server still tells of changes", f"Kinds without news: {old}"),
             # No reason not to be ready: a webhook that denies the pods of one namespace must not hide REST.
-            HostCheck("Writes", not failing, "Check if writes succeed", f"Fails: {failing}", readiness=False),
+            HostCheck(
+                "Writes", not failing, "Check if writes succeed", f"Writes that fail: {failing}", readiness=False
+            ),
         ]
         if self.lease is not None:
             who = f"The lease is held by {self.lease.holder or 'nobody'}; this process is {self.lease.identity}"

@@ -215,7 +215,7 @@ class Imported:
             ConfigurationError: the ConfigMaps cannot be used.
         """
         configuration = read_configuration(self._maps)
-        check_queues(configuration.queues, "", configuration.settings.queues_max)
+        check_queues(configuration.queues, "", configuration.settings.queues_max, where=configuration.queues_key)
         settings = configuration.work_settings(self._scheduler_names)
         context = PodContext(
             self._classes, self._namespaces, settings=settings, storage=self._storage, devices=self._devices

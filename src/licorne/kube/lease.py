@@ -160,7 +160,8 @@ class HeldLease:
         if found is None or not holder:
             return True
         if holder != self.holder:
-            self._log.info("another process schedules; this one waits for the lease", holder=holder)
+            text = "the lease names another process; this one waits until that releases it, or has not renewed it for a while"
+            self._log.info(text, holder=holder, seconds=found.spec.lease_duration_seconds or DURATION_S)
             self.holder = holder
         if found.metadata.resource_version != self._seen[0]:
             self._seen = found.metadata.resource_version, self._clock()

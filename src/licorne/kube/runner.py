@@ -274,7 +274,7 @@ class Runner:
                 self.follower.close()
 
     async def run_until(self, ending: asyncio.Event) -> None:
-        """Schedule until the event is set, and then end in order, so that another process may have the Lease at once.
+        """Schedule until the event is set or `run` fails, and then end in order: another process may have the Lease at once.
 
         That is so once nothing more is sent, and what was sent is answered. Raises as `run`.
         """
@@ -295,10 +295,12 @@ class Runner:
                 await self._requests.idle.wait()
         answered = self._requests.idle.is_set()
         work.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await work
-        if answered and self.lease is not None:
-            await self.lease.release()
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await work
+        finally:  # also when it has ended by a fault
+            if answered and self.lease is not None:
+                await self.lease.release()
 
     async def _take_lease(self, lease: HeldLease) -> None:
         """Wait for the Lease. REST says meanwhile that this process is alive, and not ready."""

@@ -20,8 +20,8 @@ class Note(msgspec.Struct, frozen=True):
     """Something about a dump that a reader of the answer must know.
 
     `kind`: `assumed` (the dump does not say it), `left out` (it could not be taken over), `differs` (the restored
-    scheduler shows another value than the dump), `unknown` (the dump says something that the specification has not), or
-    `missing` (the dump does not have what the specification always has).
+    scheduler shows another value than the dump), `unknown` (the dump says something that the specification has not),
+    `missing` (the dump does not have what the specification always has), or `above max` (a queue uses more than its max).
     `count`: how many objects it concerns, 0 if it concerns all. `examples`: some of their names.
     """
 

@@ -70,6 +70,8 @@ def load_workload(
     if is_recording(path):
         return _recorded(path, run, asks_max, progress)
     what = "a batch log" if is_swf(path) else "a table" if path.name.lower().endswith(TABLES) else ""
+    if path.is_dir() and not any(path.glob("*.csv*")):  # those of a trace are what `convert` reads of a folder
+        raise WorkloadError(f"{path}: is a folder without a recording, and no workload")
     if what := "a folder without a recording" if path.is_dir() else what:
         out = f"{path.resolve().name.partition('.')[0]}.jsonl"
         raise WorkloadError(f"{path}: is {what}, and no workload; to make one of it: licorne convert {path} -o {out}")

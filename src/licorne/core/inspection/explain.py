@@ -194,6 +194,8 @@ Reason = (
     | NotTried
 )
 
+QUOTAS = (QueueQuota, ClusterFull, UserLimit, Claimed)
+"""Reasons that say how much is lacking under a quota; those of an atomic gang count all its members."""
 Counted = dict[tuple["Need", tuple[int, ...]], Nodes | None]
 """Why the nodes do not take asks with a need and amounts; a cache for the reasons of many asks at one moment."""
 
@@ -227,7 +229,7 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
     if ask.required:
         found += on_required_node(partition, ask)
     else:
-        within_quotas = not any(isinstance(reason, QueueQuota | ClusterFull | UserLimit | Claimed) for reason in found)
+        within_quotas = not any(isinstance(reason, QUOTAS) for reason in found)
         failed = _counted(partition, ask, counted)
         if failed is not None and (within_quotas or failed.never):
             found.append(failed)

@@ -7,7 +7,7 @@ configuration. A summary has only what many asks have in common: amounts and num
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from licorne.config.quantity import spoken
 
@@ -50,6 +50,20 @@ def sentence(reason: explain.Reason) -> str:
         case _:
             text = summary(reason)
             return f"{text[0].upper()}{text[1:]}."
+
+
+def leading_sentence(reasons: Sequence[explain.Reason]) -> str:
+    """Return the most important of all reasons of an ask as a sentence, and whether its amounts are those of a whole gang."""
+    reason = most_important(reasons)
+    of_gang = isinstance(reason, explain.QUOTAS) and any(isinstance(each, explain.Gang) for each in reasons)
+    return sentence(reason) + (" The amounts are those of the whole gang." if of_gang else "")
+
+
+def advised(refusal: str) -> str:
+    """Return why something was refused, and what helps where YuniKorn's words do not say it."""
+    if refusal.endswith("unsupported sort type"):
+        return f"{refusal}; a gang with placeholders needs a queue with application.sort.policy fifo"
+    return refusal
 
 
 def summary(reason: explain.Reason) -> str:

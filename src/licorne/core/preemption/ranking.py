@@ -2,7 +2,9 @@
 
 Source: docs/understand/preemption.md, "The choice of victims"; docs/understand/quota-change.md, "The victims".
 
-The better set has the fewer *reluctant* members, which refuse preemption or are the originator of their application.
+The better set has the fewer *reluctant* members, which refuse preemption, are the originator of their application, or
+are members of a disruption budget that has nothing left. The first two follow from the allocation alone
+(`is_reluctant`); where budgets are looked at, `Candidate.reluctant` has all three.
 Of sets that are equal in this the one with fewer members is better, then the one with the lower sum of priorities, then
 the newer one: members are compared one by one, newest first. Of sets that are equal in all of it the one for the first
 node is chosen. This is the order of `VictimRank`; `victim_order` is the same for single victims. The searches try sets
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 @cython.ccall
 @cython.exceptval(check=False)
 def is_reluctant(alloc: Ask) -> cython.bint:
-    """Is the allocation evicted last, because it refuses preemption or is the originator of its application?"""
+    """Is the allocation reluctant whatever the disruption budgets say: does it refuse preemption, or is it an originator?"""
     return alloc.originator or not alloc.allow_self
 
 

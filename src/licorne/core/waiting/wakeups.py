@@ -6,12 +6,11 @@ calls it, and need not know who waits. Only this module knows what has to be loo
 * sleeping applications and parked asks (`licorne.core.waiting.parking`);
 * asks that hold a reservation (`reserved_due`), which the descent tries before all others;
 * replacements of placeholders that found no node (`replacements_due`);
-* gangs that are placed as a whole and found no room on nodes (`AtomicGang.stale`);
-* searches for victims that found none (`NodeIndex.generation`).
+* gangs that are placed as a whole and found no room on nodes (`AtomicGang.stale`).
 
-A search for victims is the only thing that is not woken: it compares. It costs more than anything else that is tried again,
-so it is repeated only when nothing more can be placed, and then if the nodes have another generation than at the last search.
-The index raises that whenever a node changes, and the events here do it for what changes without one.
+A search for victims that found none is not woken: it compares. It costs more than anything else that is tried again, so it
+is repeated only when nothing more can be placed, and then if the nodes have another generation (`NodeIndex.generation`) than at
+the last search. The index raises that whenever a node changes, and the events here do it for what changes without one.
 
 A wake-up too many costs one more visit; one too few would leave an ask pending that could run. In doubt, wake.
 A new cause of waiting needs an event here; `tests/parking` drops each event in turn, and must notice.

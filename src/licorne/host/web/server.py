@@ -55,6 +55,11 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
     old_queue_names: bool = TABLE.field("licorne.old-queue-metrics")
     page: str = TABLE.field("licorne.page")
 
+    def check(self, security: Security) -> None:
+        """Refuse addresses that are none, or open to clients that are neither local nor authenticated; raises a SecurityError."""
+        what = "tokens (--rest-token-file) or certificates of clients"
+        security.refuse_exposed(self.addresses, what, tokens=self.access.wanted)
+
 
 class WebServer:
     """A REST server, from `start` to `stop`.
@@ -72,8 +77,7 @@ class WebServer:
         guesses: Guesses,
         memory: Memory,
     ) -> None:
-        what = "tokens (rest-token-file) or certificates of clients"
-        security.refuse_exposed(web.addresses, what, tokens=web.access.wanted)
+        web.check(security)
         exposed = security.exposed(web.addresses, tokens=web.access.wanted)
         self._app = make_app(
             monitor,

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from licorne.core.inspection.sentences import advised
 from licorne.core.preemption.evictions import Eviction
 from licorne.kube.objects import Pod
 from licorne.kube.pods.work import Note
@@ -82,7 +83,7 @@ class Decisions(ResourceManagerCallback):
                     if application is None:
                         continue
                     if isinstance(output, RejectedApplication):
-                        application.state, application.refusal = "Rejected", output.reason
+                        application.state, application.refusal = "Rejected", advised(output.reason)
                     else:
                         application.state = output.state
                         self._lifecycle.gangs.state_changed(application, output.message)

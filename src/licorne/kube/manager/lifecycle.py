@@ -528,7 +528,7 @@ class PodLifecycle:
     # -- what became of bindings --------------------------------------------------------------------------------
 
     def bound(self, uid: str) -> None:
-        """Note that the API server took a binding. The pod stays assumed until it is seen with its node."""
+        """Post an event that a pod was bound, if such are wanted; it stays assumed until it is seen with its node."""
         record = self._records.pods.get(uid)
         if record is not None and self.scheduled_events:
             meta = record.pod.metadata

@@ -18,7 +18,7 @@ from licorne.kube.objects import (
     PriorityClass,
     Workload,
 )
-from licorne.kube.pods.namespaces import misnamed_resources, namespace_tags, unread_annotations
+from licorne.kube.pods.namespaces import misnamed_resources, namespace_tags, unread_annotations, what_counts
 from licorne.kube.pods.nodes import node_update
 from licorne.kube.pods.work import with_classes
 from licorne.si.messages import NodeAction, NodeUpdate
@@ -252,5 +252,5 @@ class Manager:
 def _namespace_faults(namespace: Namespace) -> list[str]:
     """Return what is wrong with the quota of a namespace, each fault as the text of an event."""
     unread = unread_annotations(namespace)
-    text = f"annotations that cannot be read, and do not count: {', '.join(unread)}"
+    text = f"annotations that cannot be read, and do not count: {', '.join(unread)}; {what_counts(namespace)}"
     return [*([text] if unread else ()), *misnamed_resources(namespace)]

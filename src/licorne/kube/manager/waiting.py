@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 
 from licorne.core.inspection import explain
-from licorne.core.inspection.sentences import most_important, sentence
+from licorne.core.inspection.sentences import leading_sentence, sentence
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask
 from licorne.kube.objects import Pod
@@ -267,10 +267,10 @@ class Waiting:
         if not reasons:
             return None
         quotas = [reason for reason in reasons if isinstance(reason, QUOTAS)]
-        if quotas:
-            return _said(SKIPPED, quotas)
-        reasons = [_without_reservations(reason) for reason in reasons]
         gang = next((reason for reason in reasons if isinstance(reason, explain.Gang)), None)
+        if quotas:
+            return Verdict(SKIPPED, leading_sentence(quotas if gang is None else [*quotas, gang]), _key(quotas))
+        reasons = [_without_reservations(reason) for reason in reasons]
         if gang is not None and not (gang.ready and gang.fits_quota):
             return _said(SKIPPED, [gang])
         if ask.outstanding == partition.inspections > 0 or ask.required or gang is not None:
@@ -324,7 +324,7 @@ def is_within(now: float, since: float, seconds: float) -> bool:
 
 
 def _said(reason: str, reasons: Sequence[explain.Reason]) -> Verdict:
-    return Verdict(reason, sentence(most_important(reasons)), _key(reasons))
+    return Verdict(reason, leading_sentence(reasons), _key(reasons))
 
 
 def _has(pod: Pod, verdict: Verdict) -> bool:

@@ -44,6 +44,15 @@ def namespace_tags(namespace: Namespace) -> dict[str, str]:
     return tags
 
 
+def what_counts(namespace: Namespace) -> str:
+    """Return which quota the queue has: one annotation displaces both of the childtemplate (docs/spec/scheduling.md, 12)."""
+    found = namespace_tags(namespace).keys() & {TAG_RESOURCE_QUOTA, TAG_RESOURCE_GUARANTEED}
+    if len(found) == 1:
+        none = "guaranteed" if TAG_RESOURCE_QUOTA in found else "max"
+        return f"the other one can be read, so the queue has no {none}, not even that of the parent's childtemplate"
+    return "its max and guaranteed count" if found else "those of the parent's childtemplate count, if it has any"
+
+
 def unread_annotations(namespace: Namespace) -> list[str]:
     """Return the keys of annotations that say something about the queue and cannot be read, with where they are no JSON."""
     annotations = namespace.metadata.annotations or {}
