@@ -53,7 +53,8 @@ LAWS = (books, ends, recorded, schedules, watched)
 
 
 def _given_back_without_looking(_sound: Any) -> Any:
-    async def bind(self: Binder, command: Any, _pauses: int, _past: Any) -> str | None:
+    async def bind(self: Binder, binding: Any) -> str | None:
+        command = binding.command
         try:
             await self._client.bind(command.namespace, command.name, command.uid, command.node)
         except Exception as error:  # noqa: BLE001  that is the fault
