@@ -6,6 +6,7 @@ Evictions that are refused are tried again, and keep nothing else waiting.
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from common.virtual import run
 from licorne.kube.api import ApiError, Client, UnansweredError
 from licorne.kube.manager.commands import CreatePod, Evict, PostEvent, SetCondition, SetGroupCondition
 from licorne.kube.pauses import PauseGuard
-from licorne.kube.writer import AT_ONCE, REFUSED_S, REPORTS_MAX, TRIES_TO_REPORT, Writer
+from licorne.kube.writer import _KINDS, AT_ONCE, REFUSED_S, REPORTS_MAX, TRIES_TO_REPORT, Writer
 
 FAILURE = PostEvent("Pod", "ns", "p", "u", "PodBindFailure", "PodBindFailure", "no bindings today", warning=True)
 OTHER = PostEvent("Pod", "ns", "p", "u", "PodBindFailure", "PodBindFailure", "the pod is gone", warning=True)
@@ -381,3 +382,11 @@ def test_the_condition_of_a_pod_group_keeps_its_time_and_is_told_again_where_it_
     assert (told["type"], told["status"]) == ("PodGroupInitiallyScheduled", "False")
     assert (told["observedGeneration"], told["lastTransitionTime"]) == (3, "2026-01-01")
     assert lost == ["uid-g"]
+
+
+def test_the_documents_name_the_kinds_of_writes() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"
+    (row,) = (
+        line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| `licorne_writes_total`")
+    )
+    assert [kind for kind in (*_KINDS.values(), "binding", "lease") if f"`{kind}`" not in row] == []
