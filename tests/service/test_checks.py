@@ -260,7 +260,7 @@ import sys, time
 import licorne.grpc.service.configuration.changes as changes
 import licorne.host.signals as signals
 import licorne.cli
-signals.signals.__wrapped__.__kwdefaults__["ends_in_s"] = 1.0 if sys.argv[1] == "loop" else 100.0
+signals.ENDS_IN_S = 1.0 if sys.argv[1] == "loop" else 100.0
 def mark(path):
     sys.stderr.write("{}\\n")
     sys.stderr.flush()
