@@ -125,7 +125,7 @@ UNREAD: Final[list[tuple[dict[str, str], list[str], dict[str, Any]]]] = [
 def unread_in(k: Place) -> set[str]:
     """Return what the events about the namespace name; those of other cases' licornes, which see it too, name the same."""
     notes = (event["note"].rpartition("do not count: ")[2] for event in events_of_cluster(k, "Namespace", k.name))
-    return {re.sub(r" \(line \d+, column \d+: [^)]*\)", "", note) for note in notes}
+    return {re.sub(r" \(line \d+, column \d+: [^)]*\)", "", note).partition("; ")[0] for note in notes}
 
 
 def _unread_case(annotations: dict[str, str], unread: list[str], expected: dict[str, Any]) -> Case:
