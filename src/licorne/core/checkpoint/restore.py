@@ -232,5 +232,4 @@ def _complete_topology(partition: Partition) -> None:
             shape.need.waiters[shape] = None
     for asks_there in partition.parking.awaiting_node.values():
         for ask in asks_there:
-            if ask.shape.need.pods is not None:
-                await_node(ask.shape.need, ask)
+            await_node(ask.shape.need, ask)

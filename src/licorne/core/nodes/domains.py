@@ -393,10 +393,11 @@ def serve(check: DomainCheck, need: Need) -> None:
 
 
 def await_node(need: Need, ask: object) -> None:
-    """Note that an ask awaits its node; `need` is its need."""
-    need.awaiting[ask] = None
-    for check in need.checks or ():
-        check.awaiting[need] = None
+    """Note that an ask waits for the node that it requires: if it says what it is as a pod, it is tried again at each change of its checks."""
+    if need.pods is not None:
+        need.awaiting[ask] = None
+        for check in need.checks or ():
+            check.awaiting[need] = None
 
 
 def end_awaiting(need: Need, ask: object) -> None:

@@ -380,8 +380,7 @@ class Parking:
         """Park an ask that waits for its required node."""
         cython.cast(Application, ask.app).requests.park(ask, AWAITS_NODE)
         self.awaiting_node.setdefault(ask.required, {})[ask] = None
-        if ask.shape.need.pods is not None:
-            await_node(ask.shape.need, ask)
+        await_node(ask.shape.need, ask)
 
     @cython.cfunc
     def forget_parked(self, ask: Ask) -> cython.void:

@@ -78,11 +78,8 @@ class WakeUps:
 
     @cython.ccall
     def room_taken(self, node: Node) -> cython.void:
-        """Room was taken on the node: what terms of pods keep off it until others are placed lacks room too, and may evict for that."""
-        ask: Ask
-        for ask in self.parking.awaiting_node.get(node.id, ()):
-            if ask.shape.need.awaiting:
-                self.eased[ask.shape.need] = None
+        """Room was taken on the node: an ask that requires it, and waits until terms of pods let it in, may have to evict for room."""
+        self._ease(self.parking.awaiting_node.get(node.id, {}))
 
     def victim_appeared(self, node: Node) -> None:
         """An allocation on the node may be evicted now: for a guarantee, or for an ask that requires the node."""
@@ -127,15 +124,20 @@ class WakeUps:
 
     @cython.ccall
     def claims_changed(self) -> cython.void:
-        """Evictions or the end of a claim may leave more to asks that gave way to claims, and what terms of pods let in beside them differs."""
+        """Allocations were evicted, or a claim has ended: there may be more for asks that gave way, and terms of pods may let others in."""
         asks: dict[Ask, None]
-        ask: Ask
         self.parking.wake_blocked(self.parking.waiting_for_claims)
         self.reserved_due = True
         for asks in self.parking.awaiting_node.values():
-            for ask in asks:
-                if ask.shape.need.awaiting:
-                    self.eased[ask.shape.need] = None
+            self._ease(asks)
+
+    @cython.cfunc
+    def _ease(self, asks: dict[Ask, None]) -> cython.void:
+        """Have those of these asks tried again that await their node and have terms of pods."""
+        ask: Ask
+        for ask in asks:
+            if ask.shape.need.awaiting:
+                self.eased[ask.shape.need] = None
 
     @cython.ccall
     def quota_changed(self, queue: Queue) -> cython.void:
