@@ -50,7 +50,7 @@ class QueueChange(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """The whole of one result, of which these are fields."""
+    """What one of the compared simulations comes to as a whole: fields of its `Result`."""
 
     configuration: str
     placed: int

@@ -47,7 +47,7 @@ class KubernetesObject(Object):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Namespace and name."""
+        """Namespace and name, which tell objects of one kind apart."""
         return self.metadata.namespace, self.metadata.name
 
 
