@@ -224,3 +224,13 @@ def test_a_queue_that_is_removed_is_forgotten() -> None:
     assert bench.partition.tree.find("root.a") is None
     assert bench.partition.quotas.starts == {}
     assert bench.partition.next_deadline_ns() is None
+
+
+def test_a_queue_that_is_removed_in_that_moment_delays_no_other() -> None:
+    bench = cluster(text(queue("a", "20", "", "10s"), "b"))
+    fill(bench, "root.a", 10)
+    bench.reload(text(queue("a", "20", "", "10s")))  # the cleaner will come in ten seconds, too, and first
+    bench.reload(text(queue("a", "7", "", "10s")))
+    bench.run(after=10)
+    assert bench.partition.tree.find("root.b") is None
+    assert victims(bench) == ["a-9", "a-8", "a-7"]

@@ -112,11 +112,11 @@ class QuotaChanges:
         return start  # raised without a start time; or raised here and lowered there: nothing changes
 
     def removed(self) -> None:
-        """Drop the start times of queues that the cleaner has removed."""
-        if self.starts:
-            find = self._partition.tree.find
-            self.starts = {queue: start for queue, start in self.starts.items() if find(queue.path) is queue}
-            self._arm()
+        """Drop the start times of queues that the cleaner has removed; one of another queue that is now stays as it is."""
+        find = self._partition.tree.find
+        for queue in [queue for queue in self.starts if find(queue.path) is not queue]:
+            del self.starts[queue]
+            self._partition.timers.cancel(self._timers.pop(queue, None))
 
     # -- usage -----------------------------------------------------------------------------------------
 
