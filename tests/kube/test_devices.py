@@ -529,7 +529,39 @@ def test_selectors_say_what_they_say_in_kubernetes(expression: str, met: bool | 
 # -- kills ----------------------------------------------------------------------------------------------------------
 
 
-def killed_at(at: int, *, arrives: bool) -> int:
+def given(made: World) -> list[Pod]:
+    """Add pods of which two share a claim, three have one of two devices each, and one requests an extended resource."""
+    made.claim("shared")
+    pods = [made.pod("shared"), made.pod("shared"), *(made.pod(template="two") for _ in range(3))]
+    return [*pods, made.world.add_pod(containers=containers(1))]
+
+
+def taken_back(made: World) -> list[Pod]:
+    """Add pods of a group whose claim has a device on n0, as of a process that was killed, where they must not run."""
+    made.claim("c")
+    made.server.put("podgroups", pod_group("c", needed=2))
+    (claim,) = made.controller.claims()
+    device = {"request": "r0", "driver": DRIVER, "pool": "n0", "device": "d0"}
+    on_n0, on_n1 = (
+        {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]}
+        for node in ("n0", "n1")
+    )
+    status = {
+        "allocation": {"devices": {"results": [device]}, "nodeSelector": on_n0},
+        "reservedFor": [{"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "uid-g"}],
+    }
+    meta = msgspec.structs.replace(claim.metadata, finalizers=(FINALIZER,))
+    whole = {**msgspec.to_builtins(claim), "metadata": msgspec.to_builtins(meta), "status": status}
+    made.server.put("resourceclaims", msgspec.convert(whole, ResourceClaim))
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": on_n1}}
+    return [made.pod("c", schedulingGroup={"podGroupName": "g"}, affinity=affinity) for _ in range(2)]
+
+
+DAYS = {given: 8, taken_back: 36}
+"""How many seconds licorne may be killed in, by what the day begins with."""
+
+
+def killed_at(at: int, begun: Callable[[World], list[Pod]], *, arrives: bool) -> int:
     """Play a short day, kill licorne at one of its awaits, and start it again; return how many awaits there were."""
 
     async def play() -> int:
@@ -537,12 +569,11 @@ def killed_at(at: int, *, arrives: bool) -> int:
         made.server.trouble = msgspec.structs.replace(calm(), late_s=kills.LATE_S)
         killed = kills.Killed(at)
         _, task = kills.start_mortal(made.world, killed, arrives=arrives)
-        made.claim("shared")
-        pods = [made.pod("shared"), made.pod("shared"), *(made.pod(template="two") for _ in range(3))]
-        pods.append(made.world.add_pod(containers=containers(1)))
-        for second in range(DAY_S):
+        pods = begun(made)
+        for second in range(DAYS[begun]):
             if second == 3:
-                made.end(pods[2])
+                for pod in pods[2:3]:
+                    made.end(pod)
             made.controller.step()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1.0):
@@ -571,13 +602,16 @@ def killed_at(at: int, *, arrives: bool) -> int:
 
 
 @pytest.mark.parametrize("arrives", [False, True], ids=["what is under way is lost", "what is under way arrives"])
+@pytest.mark.parametrize("begun", DAYS)
 @pytest.mark.parametrize("every", [50, pytest.param(1, marks=pytest.mark.nightly)])
-def test_killed_at_an_await_no_device_is_given_twice(every: int, arrives: bool) -> None:
-    awaits = killed_at(kills.NEVER, arrives=arrives)
+def test_killed_at_an_await_no_device_is_given_twice(
+    every: int, begun: Callable[[World], list[Pod]], arrives: bool
+) -> None:
+    awaits = killed_at(kills.NEVER, begun, arrives=arrives)
     assert awaits > 200
     for at in range(1 + SEED % every, awaits, every):
-        sys.stdout.write(f"to play this again: killed_at({at}, arrives={arrives})\n")
-        killed_at(at, arrives=arrives)
+        sys.stdout.write(f"to play this again: killed_at({at}, {begun.__name__}, arrives={arrives})\n")
+        killed_at(at, begun, arrives=arrives)
 
 
 # -- random schedules --------------------------------------------------------------------------------------------
