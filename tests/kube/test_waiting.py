@@ -400,7 +400,7 @@ def test_pods_are_not_looked_at_again_while_nothing_changes(monkeypatch: pytest.
         waiting.review(state)
         return len(looked) - before
 
-    assert review(1.0, 7) == 0  # it has only just come
+    assert review(0.5, 7) == 0  # it has only just come
     assert review(10.0, 7) == 1
     assert review(700.0, 7) == 0
     assert review(701.0, 8) == 1

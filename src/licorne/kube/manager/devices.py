@@ -151,8 +151,8 @@ class Devices:
         """Note which claims of devices a pod without a node names, and forget those of a pod that has got one."""
         uid = pod.metadata.uid
         if pod.spec.node_name:
-            self.store.of_groups.placed(pod)
-            self.reread(self.store.of_groups.paid_by(pod))
+            if self.store.of_groups.placed(pod):
+                self.reread(self.store.of_groups.paid_by(pod))
             self._forget_requests(uid)
         elif uid not in self._requested and (requested := requested_of(pod)):
             self._requested[uid] = requested

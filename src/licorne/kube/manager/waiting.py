@@ -38,8 +38,10 @@ UNSCHEDULABLE: Final = "Unschedulable"
 SKIPPED: Final = "SchedulingSkipped"
 ERROR: Final = "SchedulerError"
 SCHEDULED: Final = "PodScheduled"
-FIRST_S: Final = 2.0
-"""Seconds that a pod waits before it is told why."""
+FIRST_S: Final = 1.0
+"""Seconds that a pod waits before it is told why: one that has a node by then is spared two writes."""
+PASSED_OVER_S: Final = 2.0
+"""Seconds that a pod waits before it is told that pods before it are to have its quotas: the core looks for that once a second."""
 AGAIN_S: Final = 10.0
 """Seconds from one reason that a pod is told to the next, at least."""
 EVENT_AGAIN_S: Final = 600.0
@@ -76,6 +78,9 @@ class Verdict:
         self.message = message
         self.key = f"{reason}: {key or message}"
         self.node = node
+
+
+PASSED_OVER: Final = Verdict(SKIPPED, "Pods before it will take what is left of its quotas.", "others")
 
 
 class _LookBudget:
@@ -150,7 +155,9 @@ class Waiting:
             else:
                 last[uid] = since
                 verdict = self._safe_verdict(record, budget)
-                if verdict is not None and verdict.key != record.told:
+                if verdict is PASSED_OVER and is_within(now, since, PASSED_OVER_S):
+                    is_settled = False
+                elif verdict is not None and verdict.key != record.told:
                     told += self._tell(record, verdict, now)
         self._since = {**first, **self._since, **last}
         self._settled = state if is_settled else -1
@@ -277,7 +284,7 @@ class Waiting:
             return _said(UNSCHEDULABLE, reasons)
         if not (ask.attempted or ask.seq <= application.visited_seq):
             return None  # it has not had its turn
-        return Verdict(SKIPPED, "Pods before it will take what is left of its quotas.", "others")
+        return PASSED_OVER
 
 
 def _of_gang(application: ApplicationRecord) -> Verdict | None:

@@ -87,10 +87,14 @@ class GroupClaims:
         """Return whether a claim that a pod names is one of its group."""
         return bool(self.consumer(pod, key).api_group)
 
-    def placed(self, pod: Pod) -> None:
-        """Note that a pod has a node, or is being placed."""
-        if group_name(pod):
-            self._placed.setdefault(group_key(pod), {})[pod.metadata.uid] = pod
+    def placed(self, pod: Pod) -> bool:
+        """Note that a pod has a node, or is being placed; return whether it is in a group of which that was not known."""
+        if not group_name(pod):
+            return False
+        placed = self._placed.setdefault(group_key(pod), {})
+        is_new = pod.metadata.uid not in placed
+        placed[pod.metadata.uid] = pod
+        return is_new
 
     def left(self, pod: Pod) -> None:
         """Note that a pod has no node, and is not being placed, any more."""
