@@ -557,7 +557,7 @@ def taken_back(made: World) -> list[Pod]:
     return [made.pod("c", schedulingGroup={"podGroupName": "g"}, affinity=affinity) for _ in range(2)]
 
 
-DAYS = {given: 8, taken_back: 36}
+DAYS: dict[Callable[[World], list[Pod]], int] = {given: 8, taken_back: 36}
 """How many seconds licorne may be killed in, by what the day begins with."""
 
 
