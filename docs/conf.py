@@ -40,6 +40,7 @@ include_patterns = [
     "CONTRIBUTING.md",
     "SECURITY.md",
     "bench/README.md",
+    "conformance/README.md",
     "controlplane/README.md",
     "deploy/**.md",
     "docs/**.md",

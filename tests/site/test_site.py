@@ -10,7 +10,7 @@ import pytest
 from common.once import made_once
 from common.website import ROOT, build, build_whole
 
-pytestmark = pytest.mark.nightly
+pytestmark = pytest.mark.gate
 
 pytest.importorskip("sphinx", reason="`make docs` needs Sphinx, of the extra dev")
 
