@@ -218,3 +218,7 @@ def test_a_daemon_evicts_the_pod_that_it_wants_near_when_there_is_another(parkin
 def test_a_scenario_in_which_room_was_taken_beside_a_domain_that_is_to_open() -> None:
     """A daemon waits for a pod that others are evicted for, and then for room as well: it evicts as soon as that is lacking."""
     compare.run(881010078, Situations())
+
+
+def test_a_scenario_in_which_a_reservation_was_given_up_before_others_of_its_application_were_tried() -> None:
+    compare.run(371535819, Situations())

@@ -226,6 +226,7 @@ class Reservations:
             if descent.try_node(app, ask, node):
                 return 1
         # No ask got its reserved node. An ordinary reservation does not bind the ask: any other node will do.
+        partition.wakeups.apply_node_events()  # a reservation that was given up has opened its node
         for ask in reserved:
             if ask.required or ask.reserved is None or not descent.has_headroom(app, ask):
                 continue
