@@ -25,6 +25,7 @@ GATE = "-m 'not nightly'"
 ATTACKS = "LICORNE_FUZZ=15000 LICORNE_SCHEMATHESIS=6000 LICORNE_FAULTS=100"
 ATTACKING = "tests/service/test_fuzz.py tests/service/test_faults.py tests/rest/test_schemathesis.py"
 SCHEDULES = "tests/kube/test_schedules.py"
+SCENARIOS = ("tests/gangs_atomic", "tests/parking", "tests/preemption", "tests/reference", "tests/tenants")
 CLUSTERS = "distributed hypothesis pytest pytest-randomly pytest-timeout pytest-xdist"
 SPECS, PLAYED = "conformance/cases.tsv", "build/conformance-run"
 PYTHONS = "3.11 3.12 3.13 3.14"
@@ -50,7 +51,14 @@ PARTS = {
         "all tests with twenty times as many examples, from a new seed and in random order, as far as 40 minutes go",
         (f"LICORNE_HYPOTHESIS=long LICORNE_MINUTES=40 {TESTS} -m '' --timeout 7200",),
     ),
-    "long": Part("tests that run for minutes", (f"{TESTS} -m nightly -k 'not planted' --ignore {SCHEDULES}",)),
+    "long": Part(
+        "tests that run for minutes, but for those of the next two parts",
+        (f"{TESTS} -m nightly -k 'not planted' --ignore {' --ignore '.join((SCHEDULES, *SCENARIOS))}",),
+    ),
+    "scenarios": Part(
+        "thousands of random scenarios of the core: without parking, beside the reference scheduler, evictions, gangs",
+        (f"{TESTS} -m nightly -k 'not planted' {' '.join(SCENARIOS)}",),
+    ),
     "schedules": Part(
         "thousands of random schedules of licorne kube", (f"{TESTS} -m nightly -k 'not planted' {SCHEDULES}",)
     ),

@@ -224,11 +224,9 @@ async def scenario(at: int, *, arrives: bool, seed: int | None) -> int:
         world.mend_map()
         runner, task = schedules.start(world)
     asyncio.get_running_loop().set_task_factory(None)
-    world.server.trouble = calm()
-    world.mend_map()
-    calm_s, turns_s = (CALM_S, 0) if seed is None else (int(schedules.CALM_S), int(ends.turns_s(world)))
-    for second in range(calm_s + turns_s):
-        world.controllers_act = second < calm_s - ends.SETTLED_S
+    calm_s = schedules.calm_down(world)
+    for second in range(CALM_S if seed is None else int(calm_s)):
+        world.controllers_act = seed is not None and second < schedules.CALM_S - ends.SETTLED_S
         world.kubelets()
         await asyncio.sleep(1.0)
         schedules.check_runs(task)

@@ -924,13 +924,10 @@ async def _scenario(seed: int, kind: Kind | None, recorder: Recorder) -> tuple[d
             processes.look()
         elif rng.random() < pauses:
             loop.pass_over(rng.choice((2.0, 7.0, 60.0)))
-    world.server.trouble = calm()
-    world.mend_map()
-    world.may_hang, world.placeholders_max = False, NEVER_S
     for one in processes.running:
         one.client.lease_cut = False
     controlled_until = loop.time() + CALM_S - ends.SETTLED_S
-    ends_at = loop.time() + CALM_S + hung_s(world) + ends.turns_s(world)
+    ends_at = loop.time() + calm_down(world)
     while loop.time() < ends_at:
         world.controllers_act = loop.time() < controlled_until
         world.kubelets()
@@ -956,6 +953,14 @@ async def _scenario(seed: int, kind: Kind | None, recorder: Recorder) -> tuple[d
         "writes": world.server.writes,
     }
     return figures, fresh
+
+
+def calm_down(world: World) -> float:
+    """End all trouble of a world; return how many seconds it takes then until everything is at rest."""
+    world.server.trouble = calm()
+    world.mend_map()
+    world.may_hang, world.placeholders_max = False, NEVER_S
+    return CALM_S + hung_s(world) + ends.turns_s(world)
 
 
 def hung_s(world: World) -> float:
