@@ -15,7 +15,7 @@ from licorne.config import ConfigError
 from licorne.core.base.states import application_table
 from licorne.core.cluster import Cluster
 from licorne.core.manager import RegisteredManager
-from licorne.core.nodes.domains import await_node
+from licorne.core.nodes.domains import begin_awaiting
 from licorne.core.nodes.node import Need
 from licorne.core.nodes.topology import Topology
 from licorne.core.partition import Partition
@@ -232,4 +232,6 @@ def _complete_topology(partition: Partition) -> None:
             shape.need.waiters[shape] = None
     for asks_there in partition.parking.awaiting_node.values():
         for ask in asks_there:
-            await_node(ask.shape.need, ask)
+            begin_awaiting(ask.shape.need, ask)
+    for app in [*partition.gangs.stuck]:
+        partition.gangs.note_stuck(app)

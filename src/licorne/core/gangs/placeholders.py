@@ -25,6 +25,7 @@ from licorne.core.base.states import PLACEHOLDER_TIMEOUT_NS, ApplicationEvent, A
 from licorne.core.base.tags import seconds_tag, tag
 from licorne.core.base.timers import Timer
 from licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
+from licorne.core.nodes.domains import begin_awaiting, end_awaiting
 from licorne.core.preemption.evictions import Outcome
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask
@@ -159,7 +160,7 @@ class Gangs:
     """The gangs of one partition.
 
     `due` are applications with a waiting real ask and a placeholder of its task group that the replacement pass has not
-    tried yet; `stuck` are those in which it found no replacement, until a node changes.
+    tried yet; `stuck` are those in which it found no replacement (`note_stuck`).
     """
 
     partition: Partition
@@ -276,6 +277,7 @@ class Gangs:
         gang: PlaceholderGang = cython.cast(PlaceholderGang, cython.cast(Application, ask.app).gang)
         group: TaskGroup = gang.groups[ask.task_group]
         group.waiting.pop(ask, None)
+        end_awaiting(ask.shape.need, ask)
 
     def dropped(self, app: Application, ask: Ask, *, timed_out: bool = False) -> None:
         """Count a pending placeholder ask as ended, with all its remaining repeats."""
@@ -297,6 +299,7 @@ class Gangs:
         waiting = list(group.waiting)
         group.waiting.clear()
         for ask in waiting:
+            end_awaiting(ask.shape.need, ask)
             app.requests.unpark(ask)
         self.wakeups.members_freed(app)
 
@@ -398,6 +401,17 @@ class Gangs:
             if group.waiting and group.has_placeholder():
                 return True
         return False
+
+    @cython.ccall
+    def note_stuck(self, app: Application) -> cython.void:
+        """Note that no waiting real ask of the application can replace a placeholder, until something changes on nodes or for its pod."""
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
+        group: TaskGroup
+        ask: Ask
+        self.stuck[app] = None
+        for group in gang.groups.values():
+            for ask in group.waiting:
+                begin_awaiting(ask.shape.need, ask)
 
     # -- the end --------------------------------------------------------------------------------------
 

@@ -96,7 +96,7 @@ class Replacement:
                 break
             del gangs.due[app]
             if gangs.has_more(app):
-                gangs.stuck[app] = None
+                gangs.note_stuck(app)
         return made
 
     @cython.cfunc

@@ -392,16 +392,19 @@ def serve(check: DomainCheck, need: Need) -> None:
             check.awaiting[need] = None
 
 
-def await_node(need: Need, ask: object) -> None:
-    """Note that an ask waits for the node that it requires: if it says what it is as a pod, it is tried again at each change of its checks."""
-    if need.pods is not None:
+def begin_awaiting(need: Need, ask: object) -> None:
+    """Have an ask that waits for one node tried again at each change of its checks, if it says what it is as a pod, and when pods are evicted.
+
+    It requires that node, where others may be evicted for it; or a placeholder there waits to be replaced, which no longer counts then.
+    """
+    if need.pods is not None or need.ports:
         need.awaiting[ask] = None
         for check in need.checks or ():
             check.awaiting[need] = None
 
 
 def end_awaiting(need: Need, ask: object) -> None:
-    """Undo `await_node`, if it was called."""
+    """Undo `begin_awaiting`, if it was called."""
     if need.awaiting:
         need.awaiting.pop(ask, None)
         if not need.awaiting:

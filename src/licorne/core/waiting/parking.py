@@ -31,7 +31,7 @@ from licorne.core.amounts.minima import Minima
 from licorne.core.amounts.vectors import Vec, new_vec
 from licorne.core.base.timers import Timers
 from licorne.core.constants import AWAITS_NODE, NEVER, NO_NODE, REFUSED
-from licorne.core.nodes.domains import await_node, end_awaiting
+from licorne.core.nodes.domains import begin_awaiting, end_awaiting
 from licorne.core.nodes.node import Need, Node
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask, Shape
@@ -380,7 +380,7 @@ class Parking:
         """Park an ask that waits for its required node."""
         cython.cast(Application, ask.app).requests.park(ask, AWAITS_NODE)
         self.awaiting_node.setdefault(ask.required, {})[ask] = None
-        await_node(ask.shape.need, ask)
+        begin_awaiting(ask.shape.need, ask)
 
     @cython.cfunc
     def forget_parked(self, ask: Ask) -> cython.void:
