@@ -215,10 +215,14 @@ def test_a_daemon_evicts_the_pod_that_it_wants_near_when_there_is_another(parkin
     assert victims(b, after=1) == ["v0"]
 
 
+def test_a_scenario_in_which_room_was_taken_beside_a_domain_that_is_to_open() -> None:
+    """A daemon waits for a pod that others are evicted for, and then for room as well: it evicts as soon as that is lacking."""
+    compare.run(881010078, Situations())
+
+
 @pytest.mark.parametrize(
     "seed",
     [
-        pytest.param(881010078, id="room was taken beside a domain that is to open, so a daemon may evict for both"),
         pytest.param(371535819, id="a reservation was given up before others of its application were tried"),
         pytest.param(
             746560645, id="a real ask is near a second pod of those that it wants near, beside its placeholder"

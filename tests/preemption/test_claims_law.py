@@ -64,3 +64,7 @@ def test_amounts_given_back_wake_an_application_that_may_preempt() -> None:
 def test_a_node_that_an_eviction_opens_is_offered_to_parked_asks_first() -> None:
     """A claim gives up for an ask that requires a node, and its own node opens between two passes of one decision."""
     lived(801762849, 1)
+
+
+def test_room_that_victims_leave_to_others_is_offered_to_asks_that_require_the_node() -> None:
+    lived(452322297, 1)

@@ -132,7 +132,7 @@ class Claims:
         elif ask.repeats > 1:  # one of it is placed, and the next one may preempt too
             ask.triggered = False
             partition.guarantee_preemption.look_again(ask)
-        partition.wakeups.claims_changed()
+        partition.wakeups.claims_changed(None)
         if ask.app.atomic is not None and outcome is not Outcome.GANG:  # the gang starts as a whole
             for other in list(ask.app.reservations.values()):
                 partition.reservations.cancel(other, Outcome.GANG)
@@ -485,7 +485,7 @@ class Claims:
             claim.amounts = claim.ask.shape.amounts
             claim.levels = _levels(claim.ask.app)
             self._count(claim)
-        self._partition.wakeups.claims_changed()
+        self._partition.wakeups.claims_changed(None)
 
     def _planned(self, level: Level) -> Vec:
         """The usage of a level when all victims have ended, without claims; a new vector."""

@@ -84,7 +84,7 @@ def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> 
     partition.evictions.append(record)
     partition.disruption_budgets.evicted(victim)
     # An ask that requires a node may need fewer victims there now, and claims may leave more to other asks.
-    partition.wakeups.claims_changed()
+    partition.wakeups.claims_changed(victim.node)
     if partition.events is not None:
         partition.events.evicted(victim, record)
 
@@ -97,7 +97,9 @@ def overdue(partition: Partition, victim: Ask) -> None:
     victim.deadline = None
     partition.accounting.stop_expecting(victim)
     partition.claims.review(Outcome.VICTIM)
-    partition.wakeups.claims_changed()  # an ask whose claim still fits is tried: the pod that stays may shut it out by its terms
+    partition.wakeups.claims_changed(
+        victim.node
+    )  # an ask whose claim still fits is tried: the pod that stays may shut it out by its terms
 
 
 def _grace_ns(victim: Ask) -> int:

@@ -123,9 +123,14 @@ class WakeUps:
             self.reserved_due = True
 
     @cython.ccall
-    def claims_changed(self) -> cython.void:
-        """Allocations were evicted, or a claim has ended: there may be more for asks that gave way, and terms of pods may let others in."""
+    def claims_changed(self, node: Node | None) -> cython.void:
+        """Allocations were evicted, or a claim has ended: there may be more for asks that gave way, and terms of pods may let others in.
+
+        `node`: where they were evicted; what they will give back may be enough for the claims there, so others may use what is free.
+        """
         asks: dict[Ask, None]
+        if node is not None:
+            self.newly_freed[node] = None
         self.parking.wake_blocked(self.parking.waiting_for_claims)
         self.reserved_due = True
         for asks in self.parking.awaiting_node.values():
