@@ -291,8 +291,9 @@ class Watched:
             full = self._when_gone(view, set(), uid, homes).full_queue(asking)
             whole = books.application_of(asking) in self._notes.gangs
             unseen = bool(books.claims(asking))  # its volumes are in no view
+            alone = view.with_places([(pod, "" if pod is asking else node) for pod, node in view.places])
             for node in () if whole or full or unseen or self._notes.keeps_nodes else view.nodes:
-                assert kept.get(node) or view.why_not(asking, node), f"{what}, which has room on {node}"
+                assert kept.get(node) or alone.why_not(asking, node), f"{what}, which has room on {node}"
             gone |= {*victims}
             self._check_alike(what, view, [places[victim] for victim in victims], all_gone)
             home = homes.get(uid) or places[uid][1]
