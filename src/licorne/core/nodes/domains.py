@@ -214,7 +214,7 @@ class DomainCheck:
 
     `room`: of a spread by how much the count of a domain may exceed the smallest one; of an affinity 1 if the ask itself is one
     of the pods that it wants near, so that it may be the first. `eased`: is told of the needs when the check shuts them out of a
-    domain no more. Those of asks that await their node are told of any change: other pods may be enough to evict.
+    domain no more. Those in `awaiting` are told of any change (`begin_awaiting`).
     """
 
     count: DomainCount
@@ -224,7 +224,7 @@ class DomainCheck:
     min_domains: cython.longlong
     shut: bytearray
     needs: dict[Need, None]  # those of pending asks that it serves
-    awaiting: dict[Need, None]  # those of them with asks that await their node
+    awaiting: dict[Need, None]  # those of them with asks that await their node or a placeholder's end
     eased: dict[Need, None]
 
     def __init__(self, count: DomainCount, kind: int, room: int, min_domains: int, eased: dict[Need, None]) -> None:
@@ -393,11 +393,12 @@ def serve(check: DomainCheck, need: Need) -> None:
 
 
 def begin_awaiting(need: Need, ask: object) -> None:
-    """Have an ask that waits for one node tried again at each change of its checks, if it says what it is as a pod, and when pods are evicted.
+    """Have an ask that says what it is as a pod tried again at each change of its checks, not only when they ease.
 
-    It requires that node, where others may be evicted for it; or a placeholder there waits to be replaced, which no longer counts then.
+    It requires its node, where other pods may be enough to evict; or it waits for placeholders, and the one that it replaces does
+    not count.
     """
-    if need.pods is not None or need.ports:
+    if need.pods is not None:
         need.awaiting[ask] = None
         for check in need.checks or ():
             check.awaiting[need] = None

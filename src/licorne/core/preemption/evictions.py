@@ -97,9 +97,8 @@ def overdue(partition: Partition, victim: Ask) -> None:
     victim.deadline = None
     partition.accounting.stop_expecting(victim)
     partition.claims.review(Outcome.VICTIM)
-    partition.wakeups.claims_changed(
-        victim.node
-    )  # an ask whose claim still fits is tried: the pod that stays may shut it out by its terms
+    # An ask whose claim still fits is tried: the pod that stays may shut it out by its terms.
+    partition.wakeups.claims_changed(victim.node)
 
 
 def _grace_ns(victim: Ask) -> int:

@@ -126,7 +126,7 @@ class WakeUps:
     def claims_changed(self, node: Node | None) -> cython.void:
         """Allocations were evicted, or a claim has ended: there may be more for asks that gave way, and terms of pods may let others in.
 
-        `node`: where they were evicted; what they will give back may be enough for the claims there, so others may use what is free.
+        `node`: where they were evicted, if any; what they give back may be enough for the claims there, so what is free is for others.
         """
         asks: dict[Ask, None]
         if node is not None:
