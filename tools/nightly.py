@@ -52,7 +52,7 @@ PARTS = {
         (f"LICORNE_HYPOTHESIS=long LICORNE_MINUTES=40 {TESTS} -m '' --timeout 7200",),
     ),
     "long": Part(
-        "tests that run for minutes, but for those of the next two parts",
+        "tests that run for minutes, but for those of `scenarios` and `schedules`",
         (f"{TESTS} -m nightly -k 'not planted' --ignore {' --ignore '.join((SCHEDULES, *SCENARIOS))}",),
     ),
     "scenarios": Part(

@@ -537,7 +537,7 @@ def given(made: World) -> list[Pod]:
 
 
 def taken_back(made: World) -> list[Pod]:
-    """Add pods of a group whose claim has a device on n0, as of a process that was killed, where they must not run."""
+    """Add a gang that must run on n1, and the claim of its group, which a process that was killed has given a device on n0."""
     made.claim("c")
     made.server.put("podgroups", pod_group("c", needed=2))
     (claim,) = made.controller.claims()

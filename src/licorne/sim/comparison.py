@@ -50,7 +50,7 @@ class QueueChange(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """What one of the compared simulations comes to as a whole: fields of its `Result`."""
+    """How much one simulation of a comparison placed, rejected and preempted, and its digest; the fields are those of its `Result`."""
 
     configuration: str
     placed: int

@@ -404,7 +404,7 @@ class Gangs:
 
     @cython.ccall
     def note_stuck(self, app: Application) -> cython.void:
-        """Note that no waiting real ask of the application can replace a placeholder, until something changes on nodes or for its pod."""
+        """Note that no waiting real ask of the application could replace a placeholder: each is tried again when nodes or its checks change."""
         gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         group: TaskGroup
         ask: Ask

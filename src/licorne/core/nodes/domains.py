@@ -224,7 +224,7 @@ class DomainCheck:
     min_domains: cython.longlong
     shut: bytearray
     needs: dict[Need, None]  # those of pending asks that it serves
-    awaiting: dict[Need, None]  # those of them with asks that await their node or a placeholder's end
+    awaiting: dict[Need, None]  # those of them that have asks in `Need.awaiting`
     eased: dict[Need, None]
 
     def __init__(self, count: DomainCount, kind: int, room: int, min_domains: int, eased: dict[Need, None]) -> None:
@@ -393,10 +393,10 @@ def serve(check: DomainCheck, need: Need) -> None:
 
 
 def begin_awaiting(need: Need, ask: object) -> None:
-    """Have an ask that says what it is as a pod tried again at each change of its checks, not only when they ease.
+    """Have a pending ask tried again at each change of the checks by terms of pods that its `need` has, not only when one eases.
 
-    It requires its node, where other pods may be enough to evict; or it waits for placeholders, and the one that it replaces does
-    not count.
+    For an ask that requires its node, where after any change other victims may do; and for a real ask that waits for placeholders,
+    as the one that it replaces does not count in its checks. Without effect if the ask does not say what it is as a pod.
     """
     if need.pods is not None:
         need.awaiting[ask] = None
@@ -405,7 +405,7 @@ def begin_awaiting(need: Need, ask: object) -> None:
 
 
 def end_awaiting(need: Need, ask: object) -> None:
-    """Undo `begin_awaiting`, if it was called."""
+    """Have an ask no longer tried again at each change of its checks (`begin_awaiting`); nothing happens if it was not."""
     if need.awaiting:
         need.awaiting.pop(ask, None)
         if not need.awaiting:

@@ -53,7 +53,7 @@ class Need:
     constraints that a node meets whatever is left of its devices; None otherwise. `pods`: for asks that say what they are as
     pods, the class of these; their need shares the bit of `base`, that of their node constraints alone, and `checks` say
     which nodes the terms of pods shut it out of (`licorne.core.nodes.topology`); None while no ask with it is pending. What is
-    tried again when a check eases are its shapes that have failed (`waiters`) and its asks that await one node (`awaiting`).
+    tried again when a check eases are its shapes that have failed (`waiters`) and the asks in `awaiting` (`begin_awaiting`).
     `prefers`: some preference may order nodes for it; those of its own pods are its `ranking`, None if there are none.
     """
 

@@ -78,7 +78,7 @@ class WakeUps:
 
     @cython.ccall
     def room_taken(self, node: Node) -> cython.void:
-        """Room was taken on the node: an ask that requires it, and waits until terms of pods let it in, may have to evict for room."""
+        """Room was taken on the node: an ask that requires the node, and that terms of pods keep off it, may have to evict for room."""
         self._ease(self.parking.awaiting_node.get(node.id, {}))
 
     def victim_appeared(self, node: Node) -> None:
@@ -124,13 +124,14 @@ class WakeUps:
 
     @cython.ccall
     def claims_changed(self, node: Node | None) -> cython.void:
-        """Allocations were evicted, or a claim has ended: there may be more for asks that gave way, and terms of pods may let others in.
+        """Claims take less: there may be more for asks that gave way to them, and terms of pods may let others in.
 
-        `node`: where they were evicted, if any; what they give back may be enough for the claims there, so what is free is for others.
+        `node`: where an allocation was evicted, or will not end; None if a claim has ended. What victims there give back may be
+        enough for the claims on that node, and then what is free is for others.
         """
         asks: dict[Ask, None]
         if node is not None:
-            self.newly_freed[node] = None
+            self.node_freed(node)
         self.parking.wake_blocked(self.parking.waiting_for_claims)
         self.reserved_due = True
         for asks in self.parking.awaiting_node.values():
@@ -138,7 +139,7 @@ class WakeUps:
 
     @cython.cfunc
     def _ease(self, asks: dict[Ask, None]) -> cython.void:
-        """Have those of these asks tried again that await their node and have terms of pods."""
+        """Have the asks among these that say what they are as pods tried again in `apply_node_events`; each awaits the node that it requires."""
         ask: Ask
         for ask in asks:
             if ask.shape.need.awaiting:

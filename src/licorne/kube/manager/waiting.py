@@ -39,9 +39,9 @@ SKIPPED: Final = "SchedulingSkipped"
 ERROR: Final = "SchedulerError"
 SCHEDULED: Final = "PodScheduled"
 FIRST_S: Final = 1.0
-"""Seconds that a pod waits before it is told why: one that has a node by then is spared two writes."""
+"""Seconds that a pod waits before it is told why; if it gets a node sooner, neither a condition nor an event is written."""
 PASSED_OVER_S: Final = 2.0
-"""Seconds that a pod waits before it is told that pods before it are to have its quotas: the core looks for that once a second."""
+"""Seconds that a pod waits before it is told `PASSED_OVER`: the core counts once a second which pods would fit their quotas."""
 AGAIN_S: Final = 10.0
 """Seconds from one reason that a pod is told to the next, at least."""
 EVENT_AGAIN_S: Final = 600.0

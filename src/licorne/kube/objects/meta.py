@@ -47,7 +47,7 @@ class KubernetesObject(Object):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Namespace and name, which tell objects of one kind apart."""
+        """The key of an object among those of its kind: its namespace and its name."""
         return self.metadata.namespace, self.metadata.name
 
 
