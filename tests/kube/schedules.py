@@ -107,6 +107,8 @@ class World:
         self.evictions: list[float] = []
         self.gangs: dict[str, int] = {}
         """The sizes of gangs without placeholders, by application."""
+        self.begun: set[str] = set()
+        """Those of them that have begun: their last members got a node."""
         self.unlimited: set[str] = set()
         """Nodes that were given volumes by a process which had not read how many they take."""
         self.uncounted: set[str] = set()

@@ -53,6 +53,7 @@ class Notes(Protocol):
     evictions: list[float]
     bound: dict[str, str]
     gangs: dict[str, int]
+    begun: set[str]
     unlimited: set[str]
     uncounted: set[str]
 
@@ -432,15 +433,18 @@ class Watched:
             self._whole.setdefault(gang, (_now(), there))
 
     def check_gangs(self, *, ends: bool = False) -> None:
-        """Check that gangs without placeholders got nodes as a whole; those that have begun just now, later."""
+        """Check that gangs without placeholders began as a whole; those that have begun just now, later."""
         for gang, (began, there) in list(self._whole.items()):
             if not ends and began == _now():
                 continue
             del self._whole[gang]
+            if gang in self._notes.begun:
+                continue  # one of its members comes back, and others may have gone since
             members = self._notes.gangs.get(gang, 0)
             own = {uid for uid, one in self._notes.decisions.items() if books.application_of(one.pod) == gang}
             decided = len(own | there)
             assert decided >= members, f"{decided} of the {members} members of gang {gang} got a node"
+            self._notes.begun.add(gang)
 
     def _on_not_bound(self, uid: str, reason: str) -> None:
         self._chosen.pop(uid, None)
