@@ -10,10 +10,19 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import licorne
-from licorne._bounded import CONTAINERS_MAX, CutOffError, TooLargeError, json_value, read_all, unpacked
+from licorne._bounded import (
+    CONTAINERS_MAX,
+    UNDECODABLE,
+    CutOffError,
+    TooLargeError,
+    json_value,
+    read_all,
+    unpacked,
+)
 from licorne._files import NoFileError, file_bytes, opened
 from licorne.state.dump import DumpError, read_dump
 from licorne.workload.workload import WorkloadError, read_workload
@@ -90,6 +99,29 @@ def test_nothing_is_read_or_unpacked_elsewhere_without_a_bound() -> None:
     }
     assert {file: lines for file, lines in found.items() if file not in ALLOWED} == {}
     assert set(ALLOWED) == set(found), "an exception that nothing needs any more"
+
+
+@pytest.mark.parametrize("text", [b'{"a": ', b'{"a": 1}', b'{"a": "\xff"}', b'{"a": ' + b"[" * 100_000])
+def test_what_cannot_be_decoded_raises_one_of_these(text: bytes) -> None:
+    with pytest.raises(UNDECODABLE):
+        msgspec.json.decode(text, type=dict[str, str] if b"[" not in text else dict[str, object])
+
+
+def caught(handler: ast.ExceptHandler) -> set[str]:
+    """Return the names of the exceptions that a handler takes."""
+    nodes = ast.walk(handler.type) if handler.type is not None else ()
+    return {getattr(node, "attr", "") or getattr(node, "id", "") for node in nodes}
+
+
+def test_who_takes_an_error_of_the_decoder_takes_bytes_that_are_no_utf_8_too() -> None:
+    converted = {"state/dump.py", "state/recording/entries.py"}  # these read with `json_value`
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = set().union(*map(caught, node.handlers)) if isinstance(node, ast.Try) else set()
+            if names & {"DecodeError", "MsgspecError"} and not names & {"UnicodeDecodeError", "ValueError"}:
+                found.add(str(path.relative_to(SOURCE)))
+    assert found == converted
 
 
 def test_what_is_unpacked_is_no_more_than_the_bound() -> None:

@@ -25,6 +25,8 @@ CHECKPOINT_BYTES: Final = 256 << 20
 """Bytes of a checkpoint, each of which may become an item of a list, of eight bytes."""
 PACKED_CONTAINERS_MAX: Final = 2 * CONTAINERS_MAX
 """Lists and maps in MessagePack."""
+UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises of JSON or MessagePack that is malformed, of another type, no UTF-8, or nested too deep."""
 _CONTAINERS: Final = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
 """How lists and maps begin in MessagePack. An empty one takes 64 times its bytes in memory, so they are counted first."""
 

@@ -78,6 +78,7 @@ def test_wrong_usage_is_status_2(licorne: Command, arguments: tuple[str, ...]) -
             ("simulate", "{}/text"),
             "text:1: not JSON: invalid character (byte 0); is this a workload, a file of JSON lines?",
         ),
+        (("simulate", "{}/node"), "node:2: res:"),
         (("simulate", "{}/good", "--config", "{}/none"), "none: no such file; give the path of a queue configuration"),
         (("simulate", "{}/good", "--config", "{}"), "is a folder; give the path of a queue configuration"),
         (("simulate", "{}/good", "--config", "{}/binary"), "is not UTF-8 text"),
@@ -101,6 +102,7 @@ def test_an_error_names_the_remedy(
     (tmp_path / "damaged" / "manifest.json").write_bytes(b'{"kind": "\xff"}')
     (tmp_path / "text").write_text("# licorne\n")
     (tmp_path / "good").write_text('{"t":"meta"}\n')
+    (tmp_path / "node").write_bytes(b'{"t":"meta"}\n{"t":"node","res":{"vcore":"1"},"id":"\xff"}\n')
     (tmp_path / "script").write_text('{"t":"meta","version":2}\n')
     outcome = licorne(*(argument.replace("{}", str(tmp_path)) for argument in arguments))
     unread = any(part in complaint for part in ("no such file", "No such file", "is a folder;", "not UTF-8", "utf-8"))

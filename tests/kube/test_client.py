@@ -138,6 +138,7 @@ def test_an_object_that_cannot_be_read_is_a_fault_and_the_others_count(tmp_path:
         line("MODIFIED", stored("b", 3)),
         line("MODIFIED", strange),
         line("DELETED", bad),
+        line("ADDED", stored("c")).replace(b'"c"', b'"\xff"'),
     )
 
     async def run() -> list[WatchEvent[Pod]]:
@@ -145,17 +146,17 @@ def test_an_object_that_cannot_be_read_is_a_fault_and_the_others_count(tmp_path:
             return [event for events in await watched(client) for event in events]
 
     events = asyncio.run(run())
-    assert [event.type for event in events] == ["ADDED", "FAULT", "FAULT", "MODIFIED", "FAULT", "DELETED"]
+    assert [event.type for event in events] == ["ADDED", "FAULT", "FAULT", "MODIFIED", "FAULT", "DELETED", "FAULT"]
     faults = [event.fault for event in events if event.fault is not None]
     assert [fault.text.partition(":")[0] for fault in faults] == [
         "Pod n/bad cannot be read",
         "Pod cannot be read",
         "Pod n/bad cannot be read",
         "Pod n/bad cannot be read",
+        "Pod cannot be read",
     ]
-    assert [(fault.namespace, fault.name, fault.uid) for fault in faults[1:]] == [("", "", "")] + [
-        ("n", "bad", "bad")
-    ] * 2
+    unnamed, named = ("", "", ""), ("n", "bad", "bad")
+    assert [(fault.namespace, fault.name, fault.uid) for fault in faults[1:]] == [unnamed, named, named, unnamed]
 
 
 def test_the_same_in_a_list(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from licorne._bounded import UNDECODABLE
 from licorne.host.log import Log, named
 from licorne.kube.api import Client, Kind
 from licorne.kube.api.kinds import (
@@ -132,7 +133,7 @@ class Reading:
 
     def answered(self, answer: bytes) -> None:
         """Take in an object that a write was answered with: what comes next need not wait until the watch shows it."""
-        with contextlib.suppress(msgspec.DecodeError, RecursionError):  # then the watch shows it, or says what is wrong
+        with contextlib.suppress(*UNDECODABLE):  # then the watch shows it, or says what is wrong
             kind = ANSWERED.get(msgspec.json.decode(answer, type=_Named).kind)
             if kind is not None:
                 self.reflectors[kind.plural].answered(msgspec.json.decode(answer, type=kind.type))

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from licorne._bounded import UNDECODABLE
 from licorne.si.constants import TAG_NODE_CONSTRAINTS
 
 OPENB_LABEL = "alibabacloud.com/gpu-card-model"
@@ -46,5 +47,5 @@ def _listed(text: str) -> tuple[str, ...]:
         terms: Any = msgspec.json.decode(text).get("nodeAffinity") or []
         found = [each for term in terms for each in term if each["key"] in MODEL_LABELS and each["operator"] == "In"]
         return tuple(map(str, found[0]["values"])) if len(found) == 1 else ()
-    except (msgspec.MsgspecError, AttributeError, KeyError, TypeError):
+    except (AttributeError, KeyError, TypeError, *UNDECODABLE):
         return ()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
+from licorne._bounded import UNDECODABLE
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG, DEVICE_POLICY_ATTRIBUTE, DEVICES_ATTRIBUTE
 from licorne.core.nodes.devices import CHOICES, WHOLE, Demand, HostChoice
 from licorne.workload.lines import App, Ask, DevicePolicy, Node, NodeUpdate
@@ -82,7 +83,7 @@ def _with_demand(text: str | None, amount: int) -> str:
     """Add a demand for devices to the text of node constraints, None if there are none; a text that is no JSON is kept."""
     try:
         constraints: dict[str, Any] = msgspec.json.decode(text, type=dict[str, Any]) if text else {}
-    except msgspec.MsgspecError:
+    except UNDECODABLE:
         return text or ""  # the core refuses it, and says why
     return msgspec.json.encode({**constraints, "devices": amount}).decode()
 

@@ -30,7 +30,7 @@ from typing import IO, Any
 import msgspec
 from msgspec.structs import replace
 
-from licorne._bounded import LINE_BYTES, lines
+from licorne._bounded import LINE_BYTES, UNDECODABLE, lines
 from licorne._files import opened
 from licorne._wording import counted
 from licorne.state.recording import Names
@@ -450,7 +450,7 @@ def entry(field: str, text: bytes) -> str:
     expected = str if name in ("tags", "attrs", "extra") else int
     try:
         entries = msgspec.json.decode(text)[name].items()
-    except (msgspec.MsgspecError, KeyError, AttributeError):
+    except (KeyError, AttributeError, *UNDECODABLE):
         return name
     wrong = (
         key for key, value in entries if type(value) is not expected or (isinstance(value, int) and abs(value) >= 2**63)

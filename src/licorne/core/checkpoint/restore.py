@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from licorne._bounded import UNDECODABLE
 from licorne._version import __version__
 from licorne.config import ConfigError
 from licorne.core.base.states import application_table
@@ -91,7 +92,7 @@ def _read(data: bytes, decoder: msgspec.msgpack.Decoder[_Whole]) -> _Whole:
                 f"{FORMAT}; use licorne {head.licorne} or newer"
             )
         return decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise CheckpointError(f"damaged: {error}") from None
 
 

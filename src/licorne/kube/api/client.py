@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 import aiohttp
 import msgspec
 
+from licorne._bounded import UNDECODABLE
 from licorne.kube.objects import KubernetesObject
 from licorne.kube.objects.meta import ListMeta
 
@@ -183,14 +184,14 @@ class Client:
         body = await self._call("GET", kind.path(), query=query)
         try:
             listed = msgspec.json.decode(body, type=_List)
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             raise UnansweredError(f"the list of {kind.plural} cannot be read: {error}") from None
         items, faults = [], []
         decoder = msgspec.json.Decoder(kind.type)
         for raw in listed.items:
             try:
                 items.append(decoder.decode(raw))
-            except (msgspec.DecodeError, RecursionError) as error:
+            except UNDECODABLE as error:
                 faults.append(_fault(kind, raw, error))
         return Page(items, listed.metadata.resource_version, listed.metadata.continue_, faults)
 
@@ -231,7 +232,7 @@ class Client:
         body = await self._call("GET", kind.path(namespace, name))
         try:
             return msgspec.json.decode(body, type=kind.type)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except UNDECODABLE as error:
             raise UnansweredError(f"{kind.name} {namespace}/{name} cannot be read: {error}") from None
 
     # -- writing ------------------------------------------------------------------------------------------------
@@ -384,7 +385,7 @@ def _read_event(
             found = decoder.decode(event.object)
             return WatchEvent(event.type, found, found.metadata.resource_version)
         head = msgspec.json.decode(event.object, type=_Head)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         return WatchEvent("DELETED" if gone else "FAULT", None, "", fault=_fault(kind, raw, error))
     if event.type == "ERROR":
         raise error_of(head.code, bytes(event.object))
@@ -395,7 +396,7 @@ def _read_event(
 def _fault(kind: Kind[Any], raw: bytes | msgspec.Raw, error: Exception) -> Fault:
     try:
         meta = msgspec.json.decode(bytes(raw), type=_Identified).metadata
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         meta = _Identity()
     name = " " + f"{meta.namespace}/{meta.name}".lstrip("/") if meta.name else ""
     return Fault(f"{kind.name}{name} cannot be read: {error}", meta.namespace, meta.name, meta.uid)

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from licorne._bounded import UNDECODABLE
+
 RETRY_AFTER_MAX_S: Final = 60.0
 """The longest time that is taken from an answer; a proxy may ask for a day."""
 
@@ -47,7 +49,7 @@ def error_of(status: int, body: bytes, retry_after: str | None = None) -> ApiErr
     """Return the error that an answer means."""
     try:
         said = msgspec.json.decode(body, type=_Status)
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         said = _Status(message=body[:200].decode("utf-8", "replace"))
     wait = float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
     status = status or said.code or 0

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from licorne._bounded import UNDECODABLE
 from licorne.kube.backoff import Backoff
 
 from .errors import KubeconfigError
@@ -187,7 +188,7 @@ class ExecPlugin:
             printed = msgspec.json.decode(out, type=_Printed)
         except TimeoutError:
             raise KubeconfigError(f"{program.command} took longer than {EXEC_S:.0f} s to print a credential") from None
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, *UNDECODABLE) as error:
             raise self._useless(str(error)) from None
         if (printed.api_version, printed.kind) != (program.apiVersion, KIND):
             wanted = f"{KIND} {program.apiVersion}"

@@ -7,6 +7,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
+from licorne._bounded import UNDECODABLE
 from licorne.core.constants import SUM_MAX
 from licorne.kube.objects.devices import Consumer, ResourceClaim
 from licorne.kube.objects.pods import Pod
@@ -62,7 +63,7 @@ def counted_for_members(pod: Pod) -> dict[str, int]:
     text = (pod.metadata.annotations or {}).get(keys.PLACEHOLDER_DEVICES, "{}")
     try:
         found = msgspec.json.decode(text, type=dict[str, Annotated[int, msgspec.Meta(ge=1, le=SUM_MAX)]])
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         return {}
     return {name: number for name, number in found.items() if name.endswith(OF_CLASS)}
 

@@ -6,6 +6,7 @@ import json
 
 import msgspec
 
+from licorne._bounded import UNDECODABLE
 from licorne.config.kubernetes import CPU, QuantityError, read_amounts
 from licorne.config.lint_amounts import meant_resource
 from licorne.core.gangs.task_groups import json_fault
@@ -101,7 +102,7 @@ def _amounts(text: str) -> dict[str, int] | None:
     """Return the amounts of a JSON object of quantities, or None if it cannot be read."""
     try:
         return read_amounts(msgspec.json.decode(text, type=dict[str, str | int | float])) if text else None
-    except (msgspec.DecodeError, QuantityError, RecursionError):
+    except (QuantityError, *UNDECODABLE):
         return None
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from licorne._bounded import UNDECODABLE
 from licorne.config.kubernetes import QuantityError
 from licorne.config.manifest import SCHEDULER_NAMES
 from licorne.core.constants import SUM_MAX
@@ -418,7 +419,7 @@ def _user(pod: Pod, settings: WorkSettings, notes: list[Note]) -> tuple[str, tup
     if text:
         try:
             info = msgspec.json.decode(text, type=_UserInfo)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except UNDECODABLE as error:
             _passed_over(pod, keys.USER_INFO, f"{json_fault(text) or error}; its user is {NOBODY_USER}", notes)
             return NOBODY_USER, ()
         if not info.user:

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from licorne._bounded import CHECKPOINT_BYTES, few_containers, unpacked, unpacked_head
+from licorne._bounded import CHECKPOINT_BYTES, UNDECODABLE, few_containers, unpacked, unpacked_head
 from licorne._files import file_bytes, opened
 
 from .blocks import HEADER
@@ -112,7 +112,7 @@ def time_of(path: Path) -> int:
         file.seek(len(MAGIC) + HEADER.size)
         head = unpacked_head(file.read(HEAD_BYTES), HEAD_BYTES)
         for end in range(len(head)):  # where the second value of `Saved` ends depends on its size
-            with contextlib.suppress(msgspec.DecodeError):
+            with contextlib.suppress(*UNDECODABLE):
                 return _head.decode(_TWO + head[1:end])[1]
     return 0
 

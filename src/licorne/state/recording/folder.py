@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from licorne._bounded import UNDECODABLE
 from licorne._files import file_bytes
 from licorne._version import __version__
 
@@ -59,7 +60,7 @@ def read_manifest(folder: Path) -> Manifest:
         manifest = msgspec.json.decode(file_bytes(path), type=Manifest)
     except FileNotFoundError:
         raise RecordingError(f"{folder}: no recording, it has no {MANIFEST}; give a folder of --record") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
+    except (OSError, *UNDECODABLE) as error:
         raise RecordingError(f"{path}: cannot be read: {error}") from None
     if not re.fullmatch(r"[\w.+-]{1,64}", manifest.licorne):
         raise RecordingError(f"{path}: licorne: {manifest.licorne[:80]!r} is no version")

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from licorne._bounded import UNDECODABLE
 from licorne.si.rest_objects import EventBatch, EventRecord, EventStream
 from licorne.state.dump import DumpError, without_gzip
 from licorne.state.source import Server, SourceError
@@ -101,7 +102,7 @@ class Events:
             try:
                 data, _ = self._server.read(f"{BATCH}?start={start}", "batch of events", BATCH_MAX_BYTES)
                 found = _batch.decode(without_gzip(data, BATCH_MAX_BYTES))
-            except (DumpError, RecursionError, UnicodeDecodeError, msgspec.MsgspecError) as error:
+            except (DumpError, *UNDECODABLE) as error:
                 raise SourceError(f"{BATCH}: {error}") from None
             self._met(found.instance_uuid)
             if found.event_records is None:
@@ -137,7 +138,7 @@ class Events:
         """Take the events of a stream until it ends; returns whether it was one."""
         try:
             self._met(_greeting.decode(answer.readline(EVENT_MAX_BYTES)).instance_uuid)
-        except msgspec.MsgspecError:
+        except UNDECODABLE:
             self.why = "the stream of events does not begin as one"
             return False
         self.how = "stream"
@@ -147,7 +148,7 @@ class Events:
                 return True
             try:
                 event = _record.decode(line)
-            except msgspec.MsgspecError:
+            except UNDECODABLE:
                 return True  # the producer says that it has closed the stream
             self._put(event, first=first)
             first = False

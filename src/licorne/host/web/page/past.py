@@ -23,6 +23,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from licorne._bounded import UNDECODABLE
 from licorne.answers.recorded import NothingRecordedError, restore_moment
 from licorne.answers.timeline import Timeline, recorded_timeline
 from licorne.core.api import SchedulerAPI
@@ -206,7 +207,7 @@ class Past:
         try:
             async with self._lock, asyncio.timeout(LIMIT_S):
                 status, headers, body = await self._asked(path, query, headers)
-        except (TimeoutError, asyncio.IncompleteReadError, OSError, msgspec.DecodeError):
+        except (TimeoutError, asyncio.IncompleteReadError, OSError, *UNDECODABLE):
             self._end(self._process)
             refuse(503, "The recording could not be read in time")
         except asyncio.CancelledError:  # what it would have answered must not be read as the answer to another
