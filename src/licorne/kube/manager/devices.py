@@ -20,7 +20,7 @@ from licorne.kube.api.kinds import PODS, RESOURCE_CLAIMS
 from licorne.kube.objects import DeviceClass, Pod, ResourceClaim, ResourceSlice
 from licorne.kube.objects.devices import ClaimAllocation, Consumer
 from licorne.kube.pods.constraints import Terms
-from licorne.kube.pods.device_claims import names_of_claims, payer
+from licorne.kube.pods.device_claims import first_consumer, names_of_claims
 from licorne.kube.pods.device_pools import NOWHERE, Nodes, both
 from licorne.kube.pods.devices import SHARED, DeviceObject, DeviceStore
 from licorne.kube.pods.extended import FINALIZER, IMPLICIT, claim_key, requested_of
@@ -72,11 +72,11 @@ class Devices:
             self.renew(change(one))
         else:
             key, claims = one.key, self.store.claims
-            was = payer(claims.get(key))
+            before = first_consumer(claims.get(key))
             self.renew(change(one), key)
             self._claim_changed(key)
-            if payer(claims.get(key)) != was:  # for whose quotas it counts
-                self.changed |= {payer(claims.get(key)): None, was: None}
+            if (now := first_consumer(claims.get(key))) != before:  # in whose quotas it counts
+                self.changed |= {now: None, before: None}
 
     def _class_changed(self, one: DeviceClass, change: Callable[[DeviceObject], Nodes]) -> None:
         """Read pods anew that wait: those whose claims name a class, and those that request a resource which it backs or has backed."""
@@ -152,7 +152,7 @@ class Devices:
         uid = pod.metadata.uid
         if pod.spec.node_name:
             if self.store.of_groups.placed(pod):
-                self.reread(self.store.of_groups.paid_by(pod))
+                self.reread(self.store.of_groups.counted_for_first(pod))
             self._forget_requests(uid)
         elif uid not in self._requested and (requested := requested_of(pod)):
             self._requested[uid] = requested
@@ -192,11 +192,11 @@ class Devices:
     def _left(self, pod: Pod) -> None:
         """Note that a pod has no node any more: if it counted claims of its group in quotas, others do from now on."""
         of_groups = self.store.of_groups
-        paid = of_groups.paid_by(pod)
+        counted = of_groups.counted_for_first(pod)
         of_groups.left(pod)
-        for key in paid:
-            heir = of_groups.payer(pod, key)
-            self.changed |= dict.fromkeys([heir] if heir else self.store.users.get(key, ()))
+        for key in counted:
+            first = of_groups.first_placed(pod, key)
+            self.changed |= dict.fromkeys([first] if first else self.store.users.get(key, ()))
 
     def _forget_requests(self, uid: str) -> None:
         for name in self._requested.pop(uid, ()):

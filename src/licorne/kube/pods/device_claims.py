@@ -46,7 +46,7 @@ def users_of(claim: ResourceClaim | None) -> list[str]:
     return [*dict.fromkeys(one.uid for one in claim.status.reserved_for or ())]
 
 
-def payer(claim: ResourceClaim | None) -> str:
+def first_consumer(claim: ResourceClaim | None) -> str:
     """Return the UID of the pod or pod group that a claim was reserved for first; "" if there is none."""
     return next((one.uid for one in (claim.status.reserved_for if claim is not None else None) or ()), "")
 
@@ -105,31 +105,31 @@ class GroupClaims:
         """Return whether a claim that a pod names is one of its group, of which some pod has a node or is being placed."""
         return self.is_shared(pod, key) and group_key(pod) in self._placed
 
-    def pays(self, pod: Pod, claim: ResourceClaim, waiting: Mapping[str, Pod]) -> bool:
+    def is_counted_for(self, pod: Pod, claim: ResourceClaim, waiting: Mapping[str, Pod]) -> bool:
         """Return whether a claim that a pod names counts for it in quotas.
 
         Of a group's it does for the first pod that has a node. While none has, it counts for each that waits, as one of them
         will get the devices; but for the first of a gang alone, whose members get them together.
         """
         consumer, group = self.consumer(pod, claim.key), group_of(pod, self._groups)
-        if payer(claim) not in ("", consumer.uid):
+        if first_consumer(claim) not in ("", consumer.uid):
             return False
         if group is None or not consumer.api_group:
             return True
-        first = self.payer(pod, claim.key)
+        first = self.first_placed(pod, claim.key)
         if not first and group.spec.scheduling_policy.gang is not None:
             first = next((uid for uid, one in waiting.items() if group_key(one) == group_key(pod)), "")
         return first in ("", pod.metadata.uid)
 
-    def payer(self, pod: Pod, key: ClaimKey) -> str:
+    def first_placed(self, pod: Pod, key: ClaimKey) -> str:
         """Return the UID of the first pod in the group of a pod that names a claim, and has a node or is being placed; "": none."""
         placed = self._placed.get(group_key(pod), {})
         return next((uid for uid, one in placed.items() if any(key[1] == of.name for of in names_of_claims(one))), "")
 
-    def paid_by(self, pod: Pod) -> list[ClaimKey]:
-        """Return the claims of which a pod is the `payer`."""
+    def counted_for_first(self, pod: Pod) -> list[ClaimKey]:
+        """Return the claims that count in quotas for a pod because it is the first of its group that was placed."""
         keys = [(pod.metadata.namespace, one.name) for one in names_of_claims(pod) if one.name]
-        return [key for key in keys if self.payer(pod, key) == pod.metadata.uid]
+        return [key for key in keys if self.first_placed(pod, key) == pod.metadata.uid]
 
 
 def group_key(pod: Pod) -> ClaimKey:

@@ -494,7 +494,7 @@ class DeviceStore:
         found: Counter[str] = Counter()
         for name in dict.fromkeys(names_of_claims(pod)):
             claim = self.claims.get((pod.metadata.namespace, name.name or ""))
-            if claim is None or not self.of_groups.pays(pod, claim, self.users.get(claim.key, {})):
+            if claim is None or not self.of_groups.is_counted_for(pod, claim, self.users.get(claim.key, {})):
                 continue
             for _, alternatives in requests_of(claim.spec.devices):
                 most: dict[str, int] = {}
