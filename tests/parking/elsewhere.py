@@ -12,6 +12,7 @@ from traceback import extract_tb
 
 from common.planting import raised_by_a_law, replace
 from licorne.core.waiting.wakeups import WakeUps
+from parking import compare
 from parking.faults import CAUGHT_ELSEWHERE
 
 
@@ -25,7 +26,7 @@ def caught(event: str) -> str:
     try:
         test()
     except AssertionError as error:
-        if not raised_by_a_law(error, module):
+        if not raised_by_a_law(error, module, compare):
             raise
         return f"caught after 1 example: {extract_tb(error.__traceback__)[-1].line}"
     return ""
