@@ -33,8 +33,7 @@ def show(answer: Comparison, old: str, new: str, console: Console | None = None)
         ("refused only by the new configuration", answer.rejected),
         ("refused only by the old configuration", answer.admitted),
     ):
-        if rows:
-            _refused(title, rows).print(console)
+        _refused(title, rows).print(console)
     for note in answer.notes:
         console.print(f"note: {note}", markup=False, soft_wrap=True)
     for which, totals in (("old", answer.old), ("new", answer.new)):
@@ -59,9 +58,8 @@ def _queues(answer: Comparison) -> Sheet:
         "by queue, those that wait longer first: old → new",
         ("<queue", "mean wait", "change", "95 %", "never placed", "evicted"),
     )
-    for change in [*answer.queues[:SHOWN], answer.everything]:
+    for change in [*sheet.first(answer.queues, SHOWN, "queue"), answer.everything]:
         sheet.add(change.queue, *_cells(change))
-    sheet.more(len(answer.queues) - SHOWN, "queue")
     return sheet
 
 
@@ -86,7 +84,6 @@ def _time(seconds: float | None) -> str:
 
 def _refused(title: str, rows: list[RejectedQueue]) -> Sheet:
     sheet = Sheet(title, ("<asked for", "applications", "<one of them"))
-    for row in rows[:SHOWN]:
+    for row in sheet.first(rows, SHOWN, "queue"):
         sheet.add(row.queue, f"{row.applications:,}", row.example)
-    sheet.more(len(rows) - SHOWN, "queue")
     return sheet

@@ -143,10 +143,9 @@ def _show(found: Reproduced) -> None:
     )
     # All of a small table in its order; of a large one those that disagree first.
     cells = found.cells if len(found.cells) <= SHOWN else sorted(found.cells, key=lambda cell: cell.agrees)
-    for cell in cells[:SHOWN]:
+    for cell in sheet.first(cells, SHOWN, "cell"):
         numbers = (_number(value, cell.decimals) for value in (cell.expected, cell.got, cell.tolerance))
         sheet.add(cell.row, cell.column, *numbers, "yes" if cell.agrees else "NO")
-    sheet.more(len(cells) - SHOWN, "cell")
     sheet.print(console)
     say: Callable[[str], None] = lambda text: console.print(text, markup=False, soft_wrap=True)  # noqa: E731  # said once
     for note in found.notes:

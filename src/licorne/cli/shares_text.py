@@ -47,8 +47,7 @@ def show(
         console.print(f"partition {part.partition}", style="bold", markup=False)
         console.print()
         for sheet in (_queues(part), _below(part, answer.at_s), *_matrices(part, console.width), _people(part)):
-            if sheet.rows:
-                sheet.print(console)
+            sheet.print(console)
     if answer.hours is not None:
         _hours(answer.hours).print(console)
     print_notes(console, answer.notes, assumptions=assumptions)
@@ -62,7 +61,7 @@ def _queues(part: PartitionShares) -> Sheet:
     )
     rows = [row for row in part.queues if row.used or row.pending or row.guaranteed or row.max]
     last = ""
-    for row in rows[:SHOWN]:
+    for row in sheet.first(rows, SHOWN, "row"):
         name = row.resource
         sheet.add(
             row.queue if row.queue != last else "",
@@ -75,7 +74,6 @@ def _queues(part: PartitionShares) -> Sheet:
             amount(name, row.pending) if row.pending else "-",
         )
         last = row.queue
-    sheet.more(len(rows) - SHOWN, "row")
     return sheet
 
 
@@ -140,7 +138,7 @@ def _people(part: PartitionShares) -> Sheet:
         drop=("applications",),
     )
     last = ""
-    for row in part.people[:SHOWN]:
+    for row in sheet.first(part.people, SHOWN, "row"):
         who = f"{row.kind} {row.name}"
         limit = row.tightest
         cells = ("-", "-", "-")
@@ -149,7 +147,6 @@ def _people(part: PartitionShares) -> Sheet:
         first = who if who != last else ""
         sheet.add(first, row.resource, amount(row.resource, row.used), *cells, f"{row.applications:,}")
         last = who
-    sheet.more(len(part.people) - SHOWN, "row")
     return sheet
 
 
@@ -157,11 +154,10 @@ def _hours(found: Hours) -> Sheet:
     over = duration(found.until_s - found.since_s)
     sheet = Sheet(f"used in {over}, from {written(int(found.since_s * 10**9))} on", ("<who", "<resource", "hours"))
     last = ""
-    for row in found.used[:SHOWN]:
+    for row in sheet.first(found.used, SHOWN, "row"):
         who = row.name if row.kind == "queue" else f"{row.kind} {row.name}"
         sheet.add(who if who != last else "", f"{row.resource} hours", _resource_hours(row))
         last = who
-    sheet.more(len(found.used) - SHOWN, "row")
     return sheet
 
 

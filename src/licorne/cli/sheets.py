@@ -7,7 +7,7 @@ word or number is broken. In a file or a pipe lines have no blanks at their ends
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -20,6 +20,7 @@ from licorne.cli.common import clean
 if TYPE_CHECKING:
     from rich.text import Text
 
+_Row = TypeVar("_Row")
 _BETWEEN, _EDGES = 3, 2
 """Blanks between two columns, and at both edges of a table."""
 _NAME_LENGTH_MIN = 12
@@ -77,6 +78,11 @@ class Sheet:
         """Add a row."""
         self.rows.append(list(map(clean, cells)))
 
+    def first(self, rows: Sequence[_Row], most: int, noun: str) -> Sequence[_Row]:
+        """Return the first rows, `most` of them, and say under the table how many more there are of this noun."""
+        self.more(len(rows) - most, noun)
+        return rows[:most]
+
     def more(self, number: int, noun: str, told: str = "") -> None:
         """Say under the table how much was left out, if anything was. `told` follows the noun, which is singular."""
         if number > 0:
@@ -87,7 +93,9 @@ class Sheet:
         return _total(range(len(self.columns)), self._needed()) <= room
 
     def print(self, console: Console) -> None:
-        """Print the table in the width that there is, and a blank line."""
+        """Print the table in the width that there is, and a blank line; nothing if it has no rows."""
+        if not self.rows:
+            return
         kept, widths = self._fit(console.width)
         gone = [title for index, title in enumerate(self.columns) if index not in kept]
         title = f"{self.title} (left out: {', '.join(gone)})" if gone else self.title

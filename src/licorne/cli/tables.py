@@ -40,8 +40,7 @@ def show(result: Result, console: Console | None = None) -> None:
     print_plainly(console, _summary(result))
     console.print()
     for sheet in _sheets(result):
-        if sheet.rows:
-            sheet.print(console)
+        sheet.print(console)
     for note in result.notes:
         console.print(f"note: {note}", markup=False)
     kind = "compiled" if result.compiled else "interpreted"
@@ -74,7 +73,7 @@ def _summary(result: Result) -> Table:
 
 
 def _sheets(result: Result) -> Iterable[Sheet]:
-    """Yield all tables of a result; those without rows are not for printing."""
+    """Yield all tables of a result."""
     yield _reasons(result)
     yield _rejected_queues(result)
     yield _refused(result)
@@ -88,9 +87,8 @@ def _sheets(result: Result) -> Iterable[Sheet]:
 
 def _reasons(result: Result) -> Sheet:
     sheet = Sheet("never placed", ("~reason", "~for example", "asks"), drop=("for example",))
-    for row in result.reasons[:_ROWS]:
+    for row in sheet.first(result.reasons, _ROWS, "reason"):
         sheet.add(row.reason, _at(row.example, row.place), f"{row.asks:,}")
-    sheet.more(len(result.reasons) - _ROWS, "reason")
     return sheet
 
 
@@ -100,10 +98,9 @@ def _rejected_queues(result: Result) -> Sheet:
         ("<queue", "<exists", "~for example", "applications"),
         drop=("for example",),
     )
-    for row in result.rejected_queues[:_ROWS]:
+    for row in sheet.first(result.rejected_queues, _ROWS, "queue"):
         exists = "-" if not row.queue else "yes" if row.exists else "no"
         sheet.add(row.queue or "(none)", exists, _at(row.example, row.place), f"{row.applications:,}")
-    sheet.more(len(result.rejected_queues) - _ROWS, "queue")
     return sheet
 
 
@@ -111,9 +108,8 @@ def _refused(result: Result) -> Sheet:
     sheet = Sheet(
         "refused by the scheduler", ("<what", "~reason", "~for example", "times"), drop=("for example", "what")
     )
-    for row in result.refused[:_ROWS]:
+    for row in sheet.first(result.refused, _ROWS, "reason"):
         sheet.add(row.what, row.reason, _at(row.example, row.place), f"{row.number:,}")
-    sheet.more(len(result.refused) - _ROWS, "reason")
     return sheet
 
 
@@ -191,10 +187,9 @@ def _gangs(result: Result) -> Sheet:
         ("<queue", "<kind", "gangs", "started", "too late", "p50", "p95", "longest"),
         drop=("p95", "kind", "gangs", "longest"),
     )
-    for row in result.gangs[:_ROWS]:
+    for row in sheet.first(result.gangs, _ROWS, "queue"):
         waits = _durations(row.started, row.p50_s, row.p95_s, row.longest_s)
         sheet.add(row.queue, row.kind, f"{row.gangs:,}", f"{row.started:,}", f"{row.timed_out:,}", *waits)
-    sheet.more(len(result.gangs) - _ROWS, "queue")
     return sheet
 
 
@@ -205,10 +200,9 @@ def _evictions(result: Result) -> Sheet:
         ("<from queue", "<for", "<why", "pods", "pod time", "work lost"),
         drop=("work lost", "why", "pod time"),
     )
-    for row in result.evictions[:_ROWS]:
+    for row in sheet.first(result.evictions, _ROWS, "queue"):
         lost = (_times_hours(name, value / HOUR_S) for name, value in row.lost.items() if name != "pods")
         sheet.add(row.queue, row.wanted_by, row.kind, f"{row.pods:,}", duration(row.lost_pod_s), ", ".join(lost))
-    sheet.more(len(result.evictions) - _ROWS, "queue")
     return sheet
 
 

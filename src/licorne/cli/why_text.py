@@ -151,20 +151,16 @@ class _Printed:
             where = f"{limit.kind} {limit.name} at {limit.queue}"
             self.rows(sheet, where, answer.resource, limit.used, limit.max, None, limit.missing)
             self.applications(sheet, where, limit.running_applications, limit.max_applications)
-        if sheet.rows:
-            sheet.print(self.console)
+        sheet.print(self.console)
         fits = FITS[answer.has_constraints]
         nodes = Sheet("nodes, by what keeps the ask off them", ("~reason", "nodes"))
-        for why, number in list(chain.nodes.items())[:SHOWN]:
+        for why, number in nodes.first(list(chain.nodes.items()), SHOWN, "reason"):
             nodes.add(why or fits, f"{number:,}")
-        nodes.more(len(chain.nodes) - SHOWN, "reason")
-        if nodes.rows:
-            nodes.print(self.console)
+        nodes.print(self.console)
         nearest = Sheet("the nodes that come nearest", ("<node", "~reason", "~missing there"), drop=("reason",))
         for node in chain.nearest:
             nearest.add(node.node, node.why or fits, _amounts(node.missing) or "-")
-        if nearest.rows:
-            nearest.print(self.console)
+        nearest.print(self.console)
 
     @staticmethod
     def rows(
@@ -225,12 +221,10 @@ class _Printed:
         if answer.groups and not answer.has_constraints:
             self.line(f"{UNSEEN[0].upper()}{UNSEEN[1:]} are not in this state: asks may wait for them too.")
         self.unexplained(answer.unexplained)
-        if answer.held:
-            sheet = Sheet("pods that the scheduler is not asked for, by reason", ("~reason", "pods", "=one of them"))
-            for reason, pods in list(answer.held.items())[:SHOWN]:
-                sheet.add(reason, f"{len(pods):,}", pods[0])
-            sheet.more(len(answer.held) - SHOWN, "reason")
-            sheet.print(self.console)
+        sheet = Sheet("pods that the scheduler is not asked for, by reason", ("~reason", "pods", "=one of them"))
+        for reason, pods in sheet.first(list(answer.held.items()), SHOWN, "reason"):
+            sheet.add(reason, f"{len(pods):,}", pods[0])
+        sheet.print(self.console)
         if answer.groups:
             self.line("More about one: licorne why NAME, with the name of an application, ask or pod")
             self.line()
@@ -245,11 +239,10 @@ class _Printed:
         columns = ("~reason", "asks", "applications", "=the oldest", "=of", "=in")
         drop = () if short else ("in", "applications", "of")
         sheet = Sheet(title, columns[:2] + columns[3:4] if short else columns, drop=drop)
-        for group in groups[:SHOWN]:
+        for group in sheet.first(groups, SHOWN, "reason"):
             more = () if short else (group.application, group.queue)
             counts = (f"{group.asks:,}",) if short else (f"{group.asks:,}", f"{group.applications:,}")
             sheet.add(group.summary, *counts, group.pod or group.oldest, *more)
-        sheet.more(len(groups) - SHOWN, "reason")
         sheet.print(self.console)
 
 
