@@ -45,32 +45,28 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
         data = read_input(path, BYTES_MAX)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}; give what `kubectl get -o json` prints", Status.FILE) from None
-    documents = _json(path, data) if data.lstrip()[:1] in (b"{", b"[") else _yaml(path, data)
-    for document in documents:
-        for made in document if isinstance(document, list) else [document]:
-            if not isinstance(made, dict):
-                raise CommandError(
-                    f"{path}: holds no objects of Kubernetes; give what `kubectl get -o json` prints", Status.FILE
-                )
-            yield made
-
-
-def _json(path: Path, data: bytes) -> Iterator[Any]:
+    is_json = data.lstrip()[:1] in (b"{", b"[")
     try:
-        documents = [msgspec.json.decode(data)]
+        for document in _json(path, data) if is_json else _yaml(path, data):
+            for made in document if isinstance(document, list) else [document]:
+                if not isinstance(made, dict):
+                    said = "holds no objects of Kubernetes; give what `kubectl get -o json` prints"
+                    raise CommandError(f"{path}: {said}", Status.FILE)
+                yield made
     except UnicodeDecodeError as error:
-        raise _no_text(path, "JSON", error) from None
+        raise CommandError(f"{path}: not {'JSON' if is_json else 'YAML'}: {error}", Status.FILE) from None
+
+
+def _json(path: Path, data: bytes) -> list[Any]:
+    try:
+        return [msgspec.json.decode(data)]
     except msgspec.DecodeError as error:
         if "trailing characters" not in str(error):
             byte = re.search(r"\(byte (\d+)\)", str(error))
             line = data.count(b"\n", 0, int(byte.group(1)) if byte else len(data)) + 1
             cut = ". It is cut off; fetch it again" if "truncated" in str(error) else ""
             raise CommandError(f"{path}:{line}: not JSON: {error}{cut}", Status.FILE) from None
-        try:
-            documents = list(_one_behind_the_other(path, data.decode()))
-        except UnicodeDecodeError as undecoded:
-            raise _no_text(path, "JSON", undecoded) from None
-    yield from documents
+    return list(_one_behind_the_other(path, data.decode()))
 
 
 def _one_behind_the_other(path: Path, text: str) -> Iterator[Any]:
@@ -92,9 +88,3 @@ def _yaml(path: Path, data: bytes) -> Iterator[Any]:
         yield from manifests(data.decode(json_module.detect_encoding(data)), str(path))
     except ConfigError as error:
         raise CommandError(str(error.problems[0]), Status.FILE) from None
-    except UnicodeDecodeError as error:
-        raise _no_text(path, "YAML", error) from None
-
-
-def _no_text(path: Path, what: str, error: UnicodeDecodeError) -> CommandError:
-    return CommandError(f"{path}: not {what}: {error}", Status.FILE)
