@@ -79,14 +79,12 @@ app.register_install_completion_command(help="Install completion for this shell:
 
 
 _GROUPS = {
-    "Run a scheduler": (
-        (
-            "serve",
+    "Run a scheduler": {
+        "serve": (
             "Run a scheduler for resource managers, by gRPC.",
             epilogue("it could not start, or failed", Status.PACKAGES, done="it was ended by a signal"),
         ),
-        (
-            "kube",
+        "kube": (
             "Schedule the pods of a Kubernetes cluster.",
             epilogue(
                 "it could not start, or failed",
@@ -96,30 +94,25 @@ _GROUPS = {
                 done="it was ended by a signal",
             ),
         ),
-        (
-            "health",
+        "health": (
             "Ask whether a service serves.",
             epilogue("it does not, or cannot be reached", Status.PACKAGES, Status.FILE, done="it serves"),
         ),
-    ),
-    "Ask": (
-        (
-            "why",
+    },
+    "Ask": {
+        "why": (
             "Say why an ask or an application waits, and what would let it run.",
             epilogue("nothing has this name", Status.FILE, Status.CONFIGURATION, done="answered"),
         ),
-        (
-            "shares",
+        "shares": (
             "Say who has what of which guarantee and max, and who borrows from whom.",
             epilogue("there is no such partition", Status.FILE, Status.CONFIGURATION, done="answered"),
         ),
-        (
-            "page",
+        "page": (
             "Show a recording, a state dump or a running scheduler in a browser.",
             epilogue("it could not be served", Status.PACKAGES, Status.FILE, done="it was ended"),
         ),
-        (
-            "place",
+        "place": (
             "Say which queue an application would be placed in, and why.",
             epilogue(
                 "there is no queue for it",
@@ -129,27 +122,23 @@ _GROUPS = {
                 strict="the configuration has warnings",
             ),
         ),
-        (
-            "mcp",
+        "mcp": (
             "Serve `why`, `shares`, `check` and `place` to a chat assistant (MCP).",
             epilogue("it failed", Status.PACKAGES, done="its input has ended"),
         ),
-    ),
-    "Simulate": (
-        (
-            "simulate",
+    },
+    "Simulate": {
+        "simulate": (
             "Run a workload under a virtual clock.",
             epilogue(
                 "the workload cannot be used", Status.FILE, Status.CONFIGURATION, strict="an ask was never placed"
             ),
         ),
-        (
-            "compare",
+        "compare": (
             "Run a workload under two queue configurations, and say what changes for whom.",
             epilogue("the workload cannot be used", Status.FILE, Status.CONFIGURATION),
         ),
-        (
-            "sweep",
+        "sweep": (
             "Simulate many combinations of workloads, configurations, loads and policies, and compare them.",
             epilogue(
                 "no point could be simulated",
@@ -159,25 +148,21 @@ _GROUPS = {
                 done="done; points that failed are in the table",
             ),
         ),
-        (
-            "report",
+        "report": (
             "Put runs that have a report side by side, on one page.",
             epilogue("it could not be done", Status.PACKAGES, Status.FILE, done="the report is written"),
         ),
-        (
-            "replay",
+        "replay": (
             "Repeat what --record recorded, and compare the decisions.",
             epilogue("the decisions are others", Status.PACKAGES, Status.FILE, done="they are the same"),
         ),
-        (
-            "reproduce",
+        "reproduce": (
             "Make the table of a paper again, from its data.",
             epilogue("a cell does not agree", Status.FILE, done="all cells agree"),
         ),
-    ),
-    "Workloads and configuration": (
-        (
-            "convert",
+    },
+    "Workloads and configuration": {
+        "convert": (
             "Make a workload of a trace, a log, a cluster, a running scheduler or a scenario.",
             epilogue(
                 "the source cannot be used, or the names of its configuration cannot be replaced",
@@ -186,14 +171,12 @@ _GROUPS = {
                 done="the workload is written",
             ),
         ),
-        (
-            "scenario check",
+        "scenario check": (
             "Check a scenario, and say what it comes to.",
             epilogue("it has mistakes", Status.FILE, done="it can be simulated"),
         ),
-        ("scenario schema", "Print the JSON Schema, for editors.", epilogue("it failed")),
-        (
-            "config check",
+        "scenario schema": ("Print the JSON Schema, for editors.", epilogue("it failed")),
+        "config check": (
             "Check queue configurations.",
             epilogue(
                 "a scheduler would refuse one",
@@ -203,7 +186,7 @@ _GROUPS = {
                 strict="there are warnings",
             ),
         ),
-    ),
+    },
 }
 """The commands in the groups of `licorne --help`, each with its help and exit statuses; `scenario` and `config` have some below them."""
 _PARENTS = {
@@ -222,8 +205,8 @@ def _add(name: str, told: str, statuses: str, group: Group) -> None:
 
 for _place, (_title, _commands) in enumerate(_GROUPS.items()):
     _group = Group(_title, sort_key=_place)
-    for _command in _commands:
-        _add(*_command, _group)
+    for _name, _texts in _commands.items():
+        _add(_name, *_texts, _group)
 _group = Group("Options", sort_key=len(_GROUPS))
 for _name in ("--help", "--version", "--install-completion"):
     app[_name].group = _group
