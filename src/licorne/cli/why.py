@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -73,7 +74,7 @@ def why(
     json
         Print the answer as a JSON object.
     """
-    if source == DEFAULT_SOURCE and _is_file(name):
+    if source == DEFAULT_SOURCE and os.path.isfile(name):  # noqa: PTH113  # `Path.is_file` raises where a name is too long
         raise UsageError(f"{name} is a file: give it with --from")
     restored = read_state(source, token_file, tls_ca, config, at or "", has_config=True, limit_s=max(limit, 1.0))
     until = time.monotonic() + limit
@@ -94,17 +95,5 @@ def why(
     else:
         from licorne.cli.why_text import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
 
-        show(
-            answer,
-            recorded=is_recording(Path(source)),
-            config="" if config is None else str(config),
-            assumptions=assumptions,
-        )
+        show(answer, recorded=is_recording(Path(source)), config=str(config or ""), assumptions=assumptions)
     return Status.DONE if not isinstance(answer, AskAnswer) or answer.state else Status.NO
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except OSError:  # it is too long for one
-        return False

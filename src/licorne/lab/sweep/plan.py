@@ -8,8 +8,10 @@ limit of a policy's calls is not part of it: whatever ends within one limit is t
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 from pathlib import Path
 
 import msgspec
@@ -82,12 +84,8 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     policy_timeout_s: float | None = POLICY_TIMEOUT_S
 
     def __len__(self) -> int:
-        number = 1
-        for values in (
-            self.workloads, self.configurations, self.loads, self.policies, self.device_policies, self.seeds,
-        ):  # fmt: skip
-            number *= len(values)
-        return number
+        varied = (self.workloads, self.configurations, self.loads, self.policies, self.device_policies, self.seeds)
+        return prod(map(len, varied))
 
     def points(self) -> list[Point]:
         """Return all points; the seeds of one setting follow each other."""
@@ -193,11 +191,4 @@ def named_files(path: Path) -> list[Path]:
         nodes += reversed(node.items)
         if node.kind == "scalar" and 0 < len(node.text) <= NAME_MAX and "\0" not in node.text:
             names[path.parent / node.text] = None
-    return [name for name in names if _is_file(name)]
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # such as a name that is too long
-        return False
+    return [name for name in names if os.path.isfile(name)]  # noqa: PTH113  # `Path.is_file` raises where a name is too long
