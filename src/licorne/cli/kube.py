@@ -59,15 +59,9 @@ class RecordOptions:
     record: Annotated[Path | None, Parameter(help=SERVE["record"].what)] = None
     record_mib: Annotated[
         int | None,
-        Parameter(
-            help=f"{RECORD_MIB.what} [default: {RECORD_MIB.default}]",
-            validator=validators.Number(gte=1),
-        ),
+        Parameter(help=f"{RECORD_MIB.what} [default: {RECORD_MIB.default}]", validator=validators.Number(gte=1)),
     ] = None
-    record_age: Annotated[
-        Seconds | None,
-        Parameter(help=f"{RECORD_AGE.what} [default: {RECORD_AGE.default}]"),
-    ] = None
+    record_age: Annotated[Seconds | None, Parameter(help=f"{RECORD_AGE.what} [default: {RECORD_AGE.default}]")] = None
     anonymous: Annotated[bool, Parameter(negative="", show_default=False, help=SERVE["anonymous"].what)] = False
 
     def bounds(self) -> tuple[int, float]:

@@ -10,12 +10,7 @@ from licorne.cli.sources import DEFAULT_SOURCE
 from licorne.cli.statuses import Status
 
 
-def mcp(
-    *,
-    source: From = DEFAULT_SOURCE,
-    token_file: Path | None = None,
-    tls_ca: Path | None = None,
-) -> int:
+def mcp(*, source: From = DEFAULT_SOURCE, token_file: Path | None = None, tls_ca: Path | None = None) -> int:
     """Serve the tools `why`, `shares`, `check` and `place` to an assistant, on standard input and output.
 
     An assistant starts this command itself, by the Model Context Protocol; docs/use/assistants.md has an example. All tools

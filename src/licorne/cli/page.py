@@ -48,14 +48,12 @@ def page(
     from licorne.host.web.page.routes import Opened  # noqa: PLC0415
 
     token = read_token(token_file)
-
     try:
         if is_recording(Path(source)):
             opened: Opened = OpenedRecording(Path(source)).opened
         else:
-            first = [
-                fetch(source, token=token, tls_ca=tls_ca).state
-            ]  # so that a mistake is told before a browser is opened
+            # Fetched here, so that a mistake is told before a browser is opened.
+            first = [fetch(source, token=token, tls_ca=tls_ca).state]
 
             def read() -> FullState:
                 return first.pop() if first else fetch(source, token=token, tls_ca=tls_ca).state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from licorne.cli.common import Argument, UsageError
-from licorne.state.recording.moments import parse_moment, written
+from licorne.state.recording.moments import parse_moment
 
 
 class Moment(Argument, shown="TIME"):
@@ -18,6 +18,3 @@ def moment_ns(text: str, option: str = "--at") -> int:
         return parse_moment(text)
     except ValueError as error:
         raise UsageError(f"{option} {text}: {error}") from None
-
-
-__all__ = ["Moment", "moment_ns", "written"]

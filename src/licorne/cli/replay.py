@@ -11,10 +11,11 @@ import msgspec
 from licorne.cli.common import CommandError, print_json, say
 from licorne.cli.parameters import Flag, Output
 from licorne.cli.progress import progress_bar
-from licorne.cli.recordings import Moment, moment_ns, written
+from licorne.cli.recordings import Moment, moment_ns
 from licorne.cli.statuses import Status
 from licorne.state.recording import DivergedError, Outcome, RecordingError, Replay, Run, choose_run, list_runs
 from licorne.state.recording.folder import runs_in
+from licorne.state.recording.moments import written
 
 TRIMMED: Final = (
     "what came before was removed: the digest is of the messages since then, and the recording confirms how many there "

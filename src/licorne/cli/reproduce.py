@@ -21,10 +21,7 @@ from licorne.lab.papers.reproduction import Reproduced, Reproduction
 from licorne.lab.processes import CrashedError
 from licorne.workload.workload import WorkloadError
 
-REPRODUCTIONS = {
-    "rlscheduler": "licorne.lab.papers.rlscheduler",
-    "fgd": "licorne.lab.papers.fgd",
-}
+REPRODUCTIONS = {"rlscheduler": "licorne.lab.papers.rlscheduler", "fgd": "licorne.lab.papers.fgd"}
 """The modules of the reproductions, each with a function `reproduce`, by the name that the command takes."""
 
 SHOWN = 120

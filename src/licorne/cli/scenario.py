@@ -18,13 +18,7 @@ from licorne.workload.workload import ASKS_MAX, WorkloadError
 
 
 def check(
-    scenario: Path,
-    /,
-    *,
-    seed: Seed = None,
-    load: Load = None,
-    max_asks: MaxAsks = ASKS_MAX,
-    json: Flag = False,
+    scenario: Path, /, *, seed: Seed = None, load: Load = None, max_asks: MaxAsks = ASKS_MAX, json: Flag = False
 ) -> int:
     """Check a scenario, and say what it comes to: how many applications and pods, and what they want of the cluster.
 

@@ -69,10 +69,5 @@ def shares(
     else:
         from licorne.cli.shares_text import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
 
-        show(
-            answer,
-            recorded=is_recording(Path(source)),
-            config="" if config is None else str(config),
-            assumptions=assumptions,
-        )
+        show(answer, recorded=is_recording(Path(source)), config=str(config or ""), assumptions=assumptions)
     return Status.DONE

@@ -9,9 +9,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from licorne.answers.shares import Hours, HoursUsed, Loan, PartitionShares, Shares
-from licorne.cli.recordings import written
 from licorne.cli.sheets import Sheet, output, widened
 from licorne.cli.why_text import print_moment, print_notes
+from licorne.state.recording.moments import written
 from licorne.workload.quantities import amount, duration
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from licorne.answers.shares import Hours
 from licorne.cli.common import CommandError, UsageError, read_text
 from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
-from licorne.cli.recordings import moment_ns, written
+from licorne.cli.recordings import moment_ns
 from licorne.cli.statuses import Status
 from licorne.config import ConfigError
 from licorne.host.secrets import SecurityError, token_in
@@ -19,6 +19,7 @@ from licorne.si.messages import AddApplication
 from licorne.state.dump import DumpError
 from licorne.state.recording import RecordingError, choose_run
 from licorne.state.recording.folder import is_recording
+from licorne.state.recording.moments import written
 from licorne.state.recording.runs import submitted_applications
 from licorne.state.restore import restore
 from licorne.state.restored import Restored

@@ -31,12 +31,8 @@ def sweep(
     output: Annotated[Path, OUTPUT],
     file: Path | None = None,
     config: Annotated[tuple[Path, ...], SEVERAL] = (),
-    load: Annotated[
-        tuple[float, ...], Parameter(negative="", show_default=False, validator=validators.Number(gt=0))
-    ] = (),
-    seed: Annotated[
-        tuple[int, ...], Parameter(negative="", show_default=False, validator=validators.Number(gte=0))
-    ] = (),
+    load: Annotated[tuple[float, ...], SEVERAL, Parameter(validator=validators.Number(gt=0))] = (),
+    seed: Annotated[tuple[int, ...], SEVERAL, Parameter(validator=validators.Number(gte=0))] = (),
     policy: Texts = (),
     policy_timeout: PolicyTime | None = None,
     device_policy: Annotated[tuple[DevicePolicy, ...], SEVERAL] = (),

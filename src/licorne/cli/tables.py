@@ -139,11 +139,7 @@ def _completions(result: Result) -> Iterable[Sheet]:
         ("<queue", "completed", "not completed", "mean", "p50", "p95", "p99", "longest"),
         drop=("p99", "mean", "completed", "longest"),
     )
-    slowdowns = Sheet(
-        "bounded slowdown",
-        ("<queue", "mean", "p50", "p95", "p99", "most"),
-        drop=("p99",),
-    )
+    slowdowns = Sheet("bounded slowdown", ("<queue", "mean", "p50", "p95", "p99", "most"), drop=("p99",))
     if result.completions and result.completions[-1].completed:
         found = _most(result.completions, [row.completed + row.not_completed for row in result.completions])
         for row in found:

@@ -11,10 +11,10 @@ from licorne.answers.changes import Change, LimitMax, MaxApplications, QueueMax
 from licorne.answers.proposals import Proposals
 from licorne.answers.weighed import Weighed
 from licorne.answers.why import UNSEEN, Answer, ApplicationAnswer, AskAnswer, Group, Overview
-from licorne.cli.recordings import written
 from licorne.cli.sheets import Sheet, output, widened
 from licorne.config.quantity import spoken
 from licorne.core.base.states import SECOND_NS
+from licorne.state.recording.moments import written
 from licorne.state.restored import Note
 from licorne.workload.quantities import amount, duration
 

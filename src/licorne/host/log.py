@@ -83,9 +83,7 @@ def make_log(
         last,
     ]
     return structlog.wrap_logger(  # type: ignore[no-any-return]
-        _Sink(stream),
-        processors=processors,
-        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
+        _Sink(stream), processors=processors, wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG)
     )
 
 
@@ -140,7 +138,5 @@ def level_of(log: Log) -> str:
 def no_log() -> Log:
     """Return a log that writes nothing, for programs that embed the service."""
     return structlog.wrap_logger(  # type: ignore[no-any-return]
-        structlog.ReturnLogger(),
-        processors=[],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
+        structlog.ReturnLogger(), processors=[], wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL)
     )

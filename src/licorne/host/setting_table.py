@@ -34,12 +34,7 @@ def _own(name: str, kind: ValueType, what: str, default: object = "", applies: A
 
 
 SETTINGS: tuple[Setting, ...] = (
-    _own(
-        "grpc",
-        kinds.LIST,
-        "Where to listen: HOST:PORT (port 0: a free one) or unix:PATH.",
-        DEFAULT_ADDRESS,
-    ),
+    _own("grpc", kinds.LIST, "Where to listen: HOST:PORT (port 0: a free one) or unix:PATH.", DEFAULT_ADDRESS),
     _own("rest", kinds.LIST, "Where to listen for REST, YuniKorn's port is 9080; not given: no REST."),
     _own(
         "config", kinds.PATH, "Queue configuration (queues.yaml) of resource managers that bring none; it is watched."
@@ -68,13 +63,7 @@ SETTINGS: tuple[Setting, ...] = (
     _own("max-body", kinds.COUNT, "Bytes of the body of a REST request.", MIB, "at once"),
     _own("max-queues", kinds.COUNT, "Queues of a configuration.", 10_000, "at once"),
     _own("max-name", kinds.COUNT, "Characters of the name of anything.", 1024, "at once"),
-    _own(
-        "max-tags",
-        kinds.COUNT,
-        "Tags of an item; as many attributes, groups, types of resources.",
-        1000,
-        "at once",
-    ),
+    _own("max-tags", kinds.COUNT, "Tags of an item; as many attributes, groups, types of resources.", 1000, "at once"),
     _own("tls-cert", kinds.PATH, "Certificate of the service, PEM."),
     _own("tls-key", kinds.PATH, "Its private key, PEM."),
     _own("tls-client-ca", kinds.PATH, "Take only clients with a certificate of this authority, PEM."),
@@ -101,12 +90,7 @@ SETTINGS: tuple[Setting, ...] = (
         Bounds().bytes_max // MIB,
     ),
     _own("anonymous", kinds.FLAG, "In the recording, names of users and groups are digests.", "false"),
-    _own(
-        "record-age",
-        kinds.SECONDS,
-        "How long what was recorded is kept.",
-        f"{Bounds().age_max_s / 3600:.0f}h",
-    ),
+    _own("record-age", kinds.SECONDS, "How long what was recorded is kept.", f"{Bounds().age_max_s / 3600:.0f}h"),
     _own(
         "follow",
         kinds.FLAG,

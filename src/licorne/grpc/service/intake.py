@@ -75,10 +75,7 @@ class RequestIntake:
     """
 
     def __init__(
-        self,
-        api: SchedulerAPI,
-        settle: Callable[[Session], None],
-        failed: Callable[[Session, Kind], None],
+        self, api: SchedulerAPI, settle: Callable[[Session], None], failed: Callable[[Session, Kind], None]
     ) -> None:
         self._api = api
         self._settle = settle

@@ -45,13 +45,7 @@ class Monitor:
         log: receives the usage summary of each application that ends; its level is shown, and how many lines it dropped.
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        uuid: str,
-        settings: WebSettings = DEFAULTS,
-        log: Log | None = None,
-    ) -> None:
+    def __init__(self, backend: Backend, uuid: str, settings: WebSettings = DEFAULTS, log: Log | None = None) -> None:
         self.backend = backend
         self.counts = Counts(backend.cluster)
         self.latencies = Latencies()

@@ -162,11 +162,7 @@ def _scheduler(
     found.counter(
         SCHEDULER + "application_submission",
         ["result"],
-        [
-            (("new",), counts.submitted),
-            (("accepted",), counts.accepted),
-            (("rejected",), counts.refused_applications),
-        ],
+        [(("new",), counts.submitted), (("accepted",), counts.accepted), (("rejected",), counts.refused_applications)],
     )
     states = {state: sum(of.states.get(state, 0) for of in figures.values()) for state in LIVE_STATES}
     states |= {"completed": counts.completed, "failed": counts.failed}

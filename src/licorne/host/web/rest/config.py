@@ -16,16 +16,7 @@ from licorne.config.lint import lint
 from licorne.config.nodes import compose
 from licorne.config.places import named_places
 from licorne.config.problems import Notes, Problem
-from licorne.config.raw import (
-    RawFilter,
-    RawLimit,
-    RawPartition,
-    RawQueue,
-    RawResources,
-    RawRule,
-    RawTemplate,
-    Value,
-)
+from licorne.config.raw import RawFilter, RawLimit, RawPartition, RawQueue, RawResources, RawRule, RawTemplate, Value
 from licorne.config.reader import read
 from licorne.config.resources import Quantities
 from licorne.config.structure import check_config, partition_name
@@ -57,12 +48,7 @@ NO_PARTITION = objects.ConfigVerdict(
 
 def _problem(found: Problem) -> objects.Problem:
     return objects.Problem(
-        line=found.line,
-        column=found.column,
-        path=found.path,
-        value=found.value,
-        rule=found.rule,
-        message=found.message,
+        line=found.line, column=found.column, path=found.path, value=found.value, rule=found.rule, message=found.message
     )
 
 
