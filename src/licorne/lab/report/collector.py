@@ -23,10 +23,10 @@ from licorne.lab.report.figures import (
     ModelOverTime,
     NeverPlaced,
     NodesOverTime,
-    PodTimes,
     QueueOverTime,
     ResourceOverTime,
     Shortfall,
+    most_pods,
 )
 from licorne.lab.report.fragments import Fragments
 from licorne.lab.report.grid import Binned, Grid
@@ -166,10 +166,7 @@ class Collector(Observer):
     def _read(self, partition: Partition) -> _State:
         """Return what the figures take of the queues now: values over time, and what each lacks of its guarantees."""
         root, *others = partition.tree.queues()
-        values: _Values = [
-            (self._series("pending asks"), root.asks_pending),
-            (self._series("held asks"), self._held()),
-        ]
+        values: _Values = [(self._series("pending asks"), root.asks_pending), (self._series("held asks"), self._held())]
         lacks: list[tuple[_Lack, int, int, int]] = []
         leaves: list[tuple[dict[str, int], dict[str, int], dict[str, int]]] = []
         for queue in (root, *others):
@@ -267,11 +264,7 @@ class Collector(Observer):
         """Return the figures, once the simulation has ended with this result; `label` names it beside others."""
         grid, timed = self._grid, self._simulation.workload.mode is Mode.TIMED
         self._spreads.sort()
-        everything, by_queue, by_user = (
-            self._spreads.everything(),
-            self._spreads.by_queue(),
-            self._spreads.by_user(),
-        )
+        everything, by_queue, by_user = (self._spreads.everything(), self._spreads.by_queue(), self._spreads.by_user())
         bars = self._bars
         if bars is not None and len({bar.node for bar in bars}) > BARS_NODES_MAX:
             bars = None
@@ -303,8 +296,8 @@ class Collector(Observer):
             evenness_mean=evenness_mean,
             shortfalls=self._shortfalls(),
             everything=everything,
-            by_queue=_largest(by_queue),
-            by_user=_largest(by_user),
+            by_queue=most_pods(by_queue, GROUPS_MAX),
+            by_user=most_pods(by_user, GROUPS_MAX),
             never_placed=missing[:NEVER_PLACED_MAX],
             never_placed_all=len(missing),
             bars=sorted(bars or [], key=lambda bar: (bar.node, bar.start_s, bar.end_s, bar.queue)),
@@ -411,12 +404,6 @@ def use_class(node: Node) -> int:
     if share <= 0 and not any(node.allocated.values()):
         return 0
     return min(CLASSES - 1, 1 + int(share * 10 - 1e-9))
-
-
-def _largest(rows: list[PodTimes]) -> list[PodTimes]:
-    """Return the rows with the most pods, as many as are shown, in the order that they have."""
-    kept = sorted(range(len(rows)), key=lambda index: -rows[index].pods)[:GROUPS_MAX]
-    return [rows[index] for index in sorted(kept)]
 
 
 def _steady(result: Result) -> dict[str, object]:

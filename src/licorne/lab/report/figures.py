@@ -7,6 +7,7 @@ took, so the same input gives the same figures.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -120,6 +121,12 @@ class PodTimes(msgspec.Struct, frozen=True):
     waiting_s: Spread
     completion_s: Spread
     slowdown: Spread
+
+
+def most_pods(rows: Sequence[PodTimes], number: int) -> list[PodTimes]:
+    """Return the rows with the most pods, in the order that they have."""
+    kept = sorted(range(len(rows)), key=lambda index: -rows[index].pods)[:number]
+    return [rows[index] for index in sorted(kept)]
 
 
 class NeverPlaced(msgspec.Struct, frozen=True):

@@ -13,7 +13,6 @@ from markupsafe import Markup
 from licorne._version import __version__
 from licorne.lab.report.drawing import DARK, LIGHT, Draw, colours, png, svg
 from licorne.lab.report.sections import Plot, Section
-from licorne.lab.report.tables import Table
 from licorne.workload.finished import finished_file
 
 if TYPE_CHECKING:
@@ -26,16 +25,6 @@ class _Drawn(NamedTuple):
     caption: str
     wide: Markup
     slim: Markup
-
-
-class _Part(NamedTuple):
-    """A section with its pictures drawn."""
-
-    name: str
-    title: str
-    text: str
-    plots: Sequence[_Drawn]
-    tables: Sequence[Table]
 
 
 @cache
@@ -59,10 +48,7 @@ def page(
 
     `progress` is called after each picture.
     """
-    drawn = [
-        _Part(part.name, part.title, part.text, [_draw(plot, runs, progress) for plot in part.plots], part.tables)
-        for part in parts
-    ]
+    drawn = [(part, [_draw(plot, runs, progress) for plot in part.plots]) for part in parts]
     return _template().render(
         title=title,
         lead=lead,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 
 from licorne.lab.report.drawing import LINES, Canvas
-from licorne.lab.report.figures import CURVE, Figures, PodTimes, QueueOverTime, Spread, Values
+from licorne.lab.report.figures import CURVE, Figures, QueueOverTime, Spread, Values, most_pods
+from licorne.lab.report.tables import mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +42,16 @@ def time_axis(axes: Axes, figures: Figures) -> Callable[[float], float]:
     return lambda at_s: (at_s - figures.start_s) / unit_s
 
 
+def _panels(
+    canvas: Canvas, runs: Sequence[Figures], *, columns: int = 2, sharex: bool = False, sharey: bool = False
+) -> Iterator[tuple[Axes, Figures]]:
+    """Yield a panel for each simulation."""
+    panels = canvas.panels(len(runs), columns=columns, sharex=sharex, sharey=sharey)
+    for axes, figures in zip(panels, runs, strict=True):
+        title(axes, figures, runs)
+        yield axes, figures
+
+
 def middles(axes: Axes, figures: Figures) -> list[float]:
     """Name the axis of time, and return the middle of each bin there."""
     scale = time_axis(axes, figures)
@@ -57,26 +68,24 @@ def _ratio(part: Values, whole: Values) -> list[float]:
 
 def utilisation(canvas: Canvas, runs: Sequence[Figures]) -> None:
     """Draw the used share of each resource over time."""
-    for axes, figures in zip(canvas.panels(len(runs), sharey=True), runs, strict=True):
+    for axes, figures in _panels(canvas, runs, sharey=True):
         at = middles(axes, figures)
         for row in figures.cluster[:LINES]:
             axes.plot(at, _ratio(row.used, row.capacity), **canvas.line(row.resource))
         axes.set_ylabel("used [% of capacity]")
         axes.set_ylim(0, 105)
-        title(axes, figures, runs)
     canvas.legend()
 
 
 def devices(canvas: Canvas, runs: Sequence[Figures]) -> None:
     """Draw how many devices are completely and partly used, and untouched, over time."""
-    for axes, figures in zip(canvas.panels(len(runs), sharey=True), runs, strict=True):
+    for axes, figures in _panels(canvas, runs, sharey=True):
         at = middles(axes, figures)
         layers = [_summed(getattr(each, name) for each in figures.devices) for name in ("full", "partly", "untouched")]
         names = ("completely used", "partly used", "untouched")
         colours = (*canvas.theme.series[:2], canvas.theme.grid)
         axes.stackplot(at, *layers, labels=names, colors=colours, linewidth=0)
         axes.set_ylabel("devices")
-        title(axes, figures, runs)
     canvas.legend()
 
 
@@ -93,26 +102,19 @@ def _summed(columns: Iterable[Values]) -> list[float]:
 
 def pending(canvas: Canvas, runs: Sequence[Figures]) -> None:
     """Draw how many asks wait, in the scheduler and before it."""
-    for axes, figures in zip(canvas.panels(len(runs), sharey=True), runs, strict=True):
+    for axes, figures in _panels(canvas, runs, sharey=True):
         at = middles(axes, figures)
         axes.plot(at, _numbers(figures.pending_asks), **canvas.line("wait in the scheduler"))
         if any(any(each.held_asks) for each in runs):
             axes.plot(at, _numbers(figures.held_asks), **canvas.line("held back by a gang or an order"))
         axes.set_ylabel("pending asks")
         axes.set_ylim(bottom=0)
-        title(axes, figures, runs)
     canvas.legend(2)
-
-
-def most_pods(rows: Sequence[PodTimes], number: int = QUEUES_DRAWN) -> list[PodTimes]:
-    """Return the rows with the most pods, in their order."""
-    kept = sorted(range(len(rows)), key=lambda index: -rows[index].pods)[:number]
-    return [rows[index] for index in sorted(kept)]
 
 
 def spreads(canvas: Canvas, runs: Sequence[Figures], what: str, label: str, by: str = "by_queue") -> None:
     """Draw which share of the pods of each queue or user has at most which time or slowdown."""
-    rows = [most_pods(getattr(figures, by)) for figures in runs]
+    rows = [most_pods(getattr(figures, by), QUEUES_DRAWN) for figures in runs]
     most = max((getattr(row, what).most for each in rows for row in each), default=0.0)
     for axes, figures, found in zip(canvas.panels(len(runs), sharey=True, sharex=True), runs, rows, strict=True):
         for row in found:
@@ -154,9 +156,9 @@ def drawn_queues(runs: Sequence[Figures]) -> list[tuple[str, str]]:
     """Return the leaf queues that use the largest shares of the cluster, each with the resource of which it does."""
     best: dict[str, tuple[float, str]] = {}
     for figures in runs:
-        whole = {row.resource: _mean(row.capacity) for row in figures.cluster}
+        whole = {row.resource: (mean(row.capacity) or 0.0) for row in figures.cluster}
         for row in figures.queues:
-            share = _mean(row.used) / whole[row.resource] if whole.get(row.resource) else 0.0
+            share = (mean(row.used) or 0.0) / whole[row.resource] if whole.get(row.resource) else 0.0
             if row.leaf and share > best.get(row.queue, (0.0, ""))[0]:
                 best[row.queue] = share, row.resource
     largest = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))
@@ -170,11 +172,6 @@ def queue_rows(runs: Sequence[Figures]) -> list[tuple[Figures, QueueOverTime]]:
         for figures in runs:
             found += ((figures, row) for row in figures.queues if (row.queue, row.resource) == chosen)
     return found
-
-
-def _mean(values: Values) -> float:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else 0.0
 
 
 def unit(resource: str, most: float) -> tuple[float, str]:
@@ -215,26 +212,27 @@ def _sums(some: Values, others: Values) -> Values:
 
 def evenness(canvas: Canvas, runs: Sequence[Figures]) -> None:
     """Draw Jain's index over time."""
-    for axes, figures in zip(canvas.panels(len(runs), sharey=True), runs, strict=True):
+    for axes, figures in _panels(canvas, runs, sharey=True):
         axes.plot(middles(axes, figures), _numbers(figures.evenness), **canvas.line("index"))
         axes.set_ylabel("Jain's index")
         axes.set_ylim(0, 1.05)
-        title(axes, figures, runs)
 
 
 def shortfalls(canvas: Canvas, runs: Sequence[Figures]) -> None:
     """Draw how far below its guarantee each queue was on average while it had demand."""
-    for axes, figures in zip(canvas.panels(len(runs), sharex=True), runs, strict=True):
+    for axes, figures in _panels(canvas, runs, sharex=True):
         rows = sorted(figures.shortfalls, key=lambda row: -row.mean / max(row.guaranteed, 1))[: 2 * QUEUES_DRAWN]
         names = [f"{row.queue.removeprefix('root.')}, {short(row.resource)}" for row in rows]
-        axes.barh(
-            range(len(rows)), [100 * row.mean / max(row.guaranteed, 1) for row in rows], color=canvas.theme.series[0]
-        )
-        axes.set_yticks(range(len(rows)), names)
-        axes.invert_yaxis()
-        axes.grid(visible=False, axis="y")
+        _bars(axes, names, [100 * row.mean / max(row.guaranteed, 1) for row in rows], canvas.theme.series[0])
         axes.set_xlabel("missing while there was demand\n[% of the guarantee]")
-        title(axes, figures, runs)
+
+
+def _bars(axes: Axes, names: Sequence[str], lengths: Sequence[float], colour: str) -> None:
+    """Draw bars below each other, the first one at the top."""
+    axes.barh(range(len(names)), lengths, color=colour)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
 
 
 def short(resource: str) -> str:
@@ -246,19 +244,18 @@ def nodes(canvas: Canvas, runs: Sequence[Figures]) -> None:
     """Draw how many nodes are used how much over time."""
     palette = mpl.colormaps["cividis"]
     colours = [canvas.theme.grid, *(mpl.colors.to_hex(palette(index / 9)) for index in range(10))]
-    for axes, figures in zip(canvas.panels(len(runs), sharey=True), runs, strict=True):
+    for axes, figures in _panels(canvas, runs, sharey=True):
         at = middles(axes, figures)
         layers = [_summed([values]) for values in figures.nodes.classes]
         pairs = ["unused", *(f"to {10 * index} %" for index in range(1, 11))]
         axes.stackplot(at, *layers, labels=pairs, colors=colours, linewidth=0)
         axes.set_ylabel("nodes")
-        title(axes, figures, runs)
     canvas.legend(6)
 
 
 def fragmentation(canvas: Canvas, runs: Sequence[Figures]) -> None:
     """Draw how much of the devices is fragmented over time."""
-    for axes, figures in zip(canvas.panels(len(runs), sharey=True), runs, strict=True):
+    for axes, figures in _panels(canvas, runs, sharey=True):
         at = middles(axes, figures)
         found = figures.fragmentation
         if found is not None:
@@ -267,21 +264,16 @@ def fragmentation(canvas: Canvas, runs: Sequence[Figures]) -> None:
                 axes.plot([x for x, _ in known], [y for _, y in known], **canvas.line(name))
         axes.set_ylabel("fragmented [%]")
         axes.set_ylim(0, 105)
-        title(axes, figures, runs)
     canvas.legend()
 
 
 def evictions(canvas: Canvas, runs: Sequence[Figures]) -> None:
     """Draw the work that was lost to evictions, by the queues that lost it and those that got the room."""
-    for axes, figures in zip(canvas.panels(len(runs), sharex=True), runs, strict=True):
+    for axes, figures in _panels(canvas, runs, sharex=True):
         rows = sorted(figures.result["evictions"], key=lambda row: -row["lost_pod_s"])[: 2 * QUEUES_DRAWN]
         names = [f"{_tail(row['queue'])} → {_tail(row['wanted_by'])}" for row in rows]
-        axes.barh(range(len(rows)), [row["lost_pod_s"] / 3_600 for row in rows], color=canvas.theme.series[1])
-        axes.set_yticks(range(len(rows)), names)
-        axes.invert_yaxis()
-        axes.grid(visible=False, axis="y")
+        _bars(axes, names, [row["lost_pod_s"] / 3_600 for row in rows], canvas.theme.series[1])
         axes.set_xlabel("lost work [pods × hours]")
-        title(axes, figures, runs)
 
 
 def _tail(path: str) -> str:
@@ -290,13 +282,12 @@ def _tail(path: str) -> str:
 
 def gantt(canvas: Canvas, runs: Sequence[Figures]) -> None:
     """Draw the runs of pods on nodes, or where there are too many how much each queue uses over time."""
-    for axes, figures in zip(canvas.panels(len(runs), columns=1), runs, strict=True):
+    for axes, figures in _panels(canvas, runs, columns=1):
         if figures.bars:
             _runs(canvas, axes, figures)
         else:
             _heat(axes, figures)
         axes.grid(visible=False)
-        title(axes, figures, runs)
     canvas.legend()
 
 
@@ -320,16 +311,7 @@ def _runs(canvas: Canvas, axes: Axes, figures: Figures) -> None:
         bottoms = [rows[bar.node] - 0.45 + lane * each for (bar, lane), each in zip(bars, height, strict=True)]
         left = [scale(bar.start_s) for bar, _ in bars]
         width = [scale(bar.end_s) - scale(bar.start_s) for bar, _ in bars]
-        axes.barh(
-            bottoms,
-            width,
-            height,
-            left,
-            align="edge",
-            color=canvas.colour(path),
-            label=path,
-            linewidth=0,
-        )
+        axes.barh(bottoms, width, height, left, align="edge", color=canvas.colour(path), label=path, linewidth=0)
     axes.set_yticks(range(len(names)), names, fontsize=7)
     axes.invert_yaxis()
 
@@ -337,14 +319,14 @@ def _runs(canvas: Canvas, axes: Axes, figures: Figures) -> None:
 def _heat(axes: Axes, figures: Figures) -> None:
     """Draw a row for each leaf queue, the darker the more it uses of the most that it ever used."""
     best: dict[str, QueueOverTime] = {}
-    whole = {row.resource: _mean(row.capacity) for row in figures.cluster}
+    whole = {row.resource: (mean(row.capacity) or 0.0) for row in figures.cluster}
     for row in figures.queues:
         old = best.get(row.queue)
         if row.leaf and whole.get(row.resource):
-            share = _mean(row.used) / whole[row.resource]
-            if share > 0 and (old is None or share > _mean(old.used) / whole[old.resource]):
+            share = (mean(row.used) or 0.0) / whole[row.resource]
+            if share > 0 and (old is None or share > (mean(old.used) or 0.0) / whole[old.resource]):
                 best[row.queue] = row
-    rows = sorted(best.values(), key=lambda row: -_mean(row.used) / whole[row.resource])[:GANTT_QUEUES]
+    rows = sorted(best.values(), key=lambda row: -(mean(row.used) or 0.0) / whole[row.resource])[:GANTT_QUEUES]
     rows.sort(key=lambda row: row.queue)
     at = middles(axes, figures)
     if not rows or len(at) < 2:

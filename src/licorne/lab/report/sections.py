@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from licorne.lab.report import plots
-from licorne.lab.report.figures import Figures, Values
-from licorne.lab.report.tables import Table, amounts, number, over_time, percent, shares, spread_table
+from licorne.lab.report.figures import Bar, Figures, NeverPlaced, PodTimes, Shortfall, Values
+from licorne.lab.report.tables import Table, amounts, by_run, number, over_time, percent, shares, spread_table
 from licorne.workload.quantities import HOUR_S, amount, duration
 
 if TYPE_CHECKING:
@@ -66,14 +66,6 @@ def sections(runs: Sequence[Figures]) -> Iterator[Section]:
         yield _gantt(runs)
 
 
-def _label(runs: Sequence[Figures], figures: Figures) -> list[str]:
-    return [figures.label] if len(runs) > 1 else []
-
-
-def _run(runs: Sequence[Figures]) -> tuple[str, ...]:
-    return ("<run",) if len(runs) > 1 else ()
-
-
 def _across(number: int, panel_in: float) -> dict[str, float]:
     """Return the heights of a picture with this many panels."""
     return {"height_in": panel_in * -(-number // 2), "narrow_in": panel_in * number + 0.3}
@@ -102,38 +94,31 @@ def _summary(runs: Sequence[Figures]) -> Section:
 
 
 def _by_queue(runs: Sequence[Figures]) -> Table:
-    rows = [
-        [
-            *_label(runs, figures),
+    def cells(row: PodTimes) -> list[str]:
+        waits = (row.waiting_s.mean, row.waiting_s.p95)
+        return [
             row.name or "(none)",
             f"{row.pods:,}",
             f"{row.never_placed:,}",
-            *(duration(value) if row.waiting_s.number else "–" for value in (row.waiting_s.mean, row.waiting_s.p95)),
+            *(duration(value) if row.waiting_s.number else "–" for value in waits),
             number(row.slowdown.mean) if row.slowdown.number else "–",
         ]
-        for figures in runs
-        for row in figures.by_queue
-    ]
+
     titles = ("<queue", "pods", "never placed", "mean wait", "95 % wait at most", "mean bounded slowdown")
-    return _cut(Table("By queue; waits are those of pods that were placed", (*_run(runs), *titles), rows))
+    caption = "By queue; waits are those of pods that were placed"
+    return _cut(by_run(runs, caption, titles, lambda figures: figures.by_queue, cells))
 
 
 def _utilisation(runs: Sequence[Figures]) -> Section:
     def columns(figures: Figures) -> list[_Column]:
         return [(row.resource, shares(row.used, row.capacity), percent) for row in figures.cluster]
 
-    rows = [
-        [
-            *_label(runs, figures),
-            row["resource"],
-            amount(row["resource"], row["mean_capacity"]),
-            percent(row["mean"]),
-            percent(row["peak"]),
-        ]
-        for figures in runs
-        for row in figures.result["utilisation"]
-    ]
-    exact = Table("Exact means and peaks", (*_run(runs), "<resource", "mean capacity", "mean use", "peak use"), rows)
+    def cells(row: dict[str, Any]) -> list[str]:
+        name = row["resource"]
+        return [name, amount(name, row["mean_capacity"]), percent(row["mean"]), percent(row["peak"])]
+
+    titles = ("<resource", "mean capacity", "mean use", "peak use")
+    exact = by_run(runs, "Exact means and peaks", titles, lambda figures: figures.result["utilisation"], cells)
     text = "The share of each resource of the cluster that was allocated. Placeholders of gangs count as use."
     plot = Plot(
         "utilisation", "Allocated share of each resource over time", plots.utilisation, **_across(len(runs), 3.1)
@@ -234,49 +219,27 @@ def _times(runs: Sequence[Figures]) -> Iterator[Section]:
 
 
 def _queues(runs: Sequence[Figures]) -> Section:
-    rows = [
-        [
-            *_label(runs, figures),
-            row["queue"],
-            row["resource"],
-            amount(row["resource"], row["mean"]),
-            amount(row["resource"], row["peak"]),
-            *("–" if row[key] is None else amount(row["resource"], row[key]) for key in ("guaranteed", "max")),
-        ]
-        for figures in runs
-        for row in figures.result["queues"]
-    ]
-    columns = (*_run(runs), "<queue", "<resource", "mean use", "peak use", "guaranteed", "max")
+    def cells(row: dict[str, Any]) -> list[str]:
+        name = row["resource"]
+        values = (row[key] for key in ("mean", "peak", "guaranteed", "max"))
+        return [row["queue"], name, *("–" if value is None else amount(name, value) for value in values)]
+
+    titles = ("<queue", "<resource", "mean use", "peak use", "guaranteed", "max")
+    table = _cut(by_run(runs, "Use of all queues", titles, lambda figures: figures.result["queues"], cells))
     text = (
         "What queues used, what they wanted besides, and what they are guaranteed and may use at most. Drawn are the leaf "
         f"queues that used most, up to {plots.QUEUES_DRAWN}, each by the resource of which it used the largest share."
     )
     panels = len(plots.queue_rows(runs))
     plot = Plot("queues", "Use of queues over time, with guarantee and max", plots.queues, **_across(panels, 2.2))
-    return Section("queues", "Queues", text, (plot,), (_cut(Table("Use of all queues", columns, rows)),))
+    return Section("queues", "Queues", text, (plot,), (table,))
 
 
 def _fairness(runs: Sequence[Figures], *, timed: bool) -> Iterator[Section]:
     found: list[Plot] = []
     tables: list[Table] = []
-    short = [row for figures in runs for row in figures.shortfalls]
-    if short:
-        rows = [
-            [
-                *_label(runs, figures),
-                row.queue,
-                row.resource,
-                amount(row.resource, row.guaranteed),
-                duration(row.demand_s),
-                percent(row.short_s / row.demand_s if row.demand_s else None),
-                percent(row.mean / row.guaranteed if row.guaranteed else None),
-                amount(row.resource, row.most),
-            ]
-            for figures in runs
-            for row in figures.shortfalls
-        ]
-        titles = ("<queue", "<resource", "guaranteed", "had demand", "below it for", "missing on average", "at most")
-        tables.append(_cut(Table("Below the guarantee while there was demand", (*_run(runs), *titles), rows)))
+    if any(figures.shortfalls for figures in runs):
+        tables.append(_cut(_shortfalls(runs)))
         lines = min(max(len(figures.shortfalls) for figures in runs), 2 * plots.QUEUES_DRAWN)
         heights = _across(len(runs), 1.2 + 0.2 * lines)
         caption = "Missing part of guarantees, on average while there was demand"
@@ -295,6 +258,23 @@ def _fairness(runs: Sequence[Figures], *, timed: bool) -> Iterator[Section]:
         yield Section("fairness", "Fairness", text, found, tables)
 
 
+def _shortfalls(runs: Sequence[Figures]) -> Table:
+    def cells(row: Shortfall) -> list[str]:
+        return [
+            row.queue,
+            row.resource,
+            amount(row.resource, row.guaranteed),
+            duration(row.demand_s),
+            percent(row.short_s / row.demand_s if row.demand_s else None),
+            percent(row.mean / row.guaranteed if row.guaranteed else None),
+            amount(row.resource, row.most),
+        ]
+
+    titles = ("<queue", "<resource", "guaranteed", "had demand", "below it for", "missing on average", "at most")
+    caption = "Below the guarantee while there was demand"
+    return by_run(runs, caption, titles, lambda figures: figures.shortfalls, cells)
+
+
 def _nodes(runs: Sequence[Figures]) -> Section:
     def columns(figures: Figures) -> list[_Column]:
         names = ("unused", *(f"to {10 * index} %" for index in range(1, 11)))
@@ -306,68 +286,57 @@ def _nodes(runs: Sequence[Figures]) -> Section:
 
 
 def _evictions(runs: Sequence[Figures]) -> Section:
-    rows = [
-        [
-            *_label(runs, figures),
-            row["queue"],
-            row["wanted_by"],
-            row["kind"],
-            f"{row['pods']:,}",
-            duration(row["lost_pod_s"]),
-            ", ".join(
-                f"{plots.short(name)}: {amount(name, value / HOUR_S)} × h" for name, value in row["lost"].items()
-            ),
-        ]
-        for figures in runs
-        for row in figures.result["evictions"]
-    ]
-    columns = (*_run(runs), "<from queue", "<for", "<why", "pods", "pod time", "work lost")
+    def cells(row: dict[str, Any]) -> list[str]:
+        lost = (f"{plots.short(name)}: {amount(name, value / HOUR_S)} × h" for name, value in row["lost"].items())
+        first = (row["queue"], row["wanted_by"], row["kind"], f"{row['pods']:,}", duration(row["lost_pod_s"]))
+        return [*first, ", ".join(lost)]
+
+    titles = ("<from queue", "<for", "<why", "pods", "pod time", "work lost")
+    table = _cut(by_run(runs, "Evictions", titles, lambda figures: figures.result["evictions"], cells))
     text = (
         "Pods that were evicted, for which queue, and the work that was lost: a pod that is created again starts anew."
     )
     lines = min(max(len(figures.result["evictions"]) for figures in runs), 2 * plots.QUEUES_DRAWN)
     caption = "Work lost to evictions, from queue → for queue"
     plot = Plot("evictions", caption, plots.evictions, **_across(len(runs), 1.2 + 0.22 * lines))
-    return Section("evictions", "Evictions and lost work", text, (plot,), (_cut(Table("Evictions", columns, rows)),))
+    return Section("evictions", "Evictions and lost work", text, (plot,), (table,))
 
 
 def _never_placed(runs: Sequence[Figures]) -> Section:
-    reasons = [
-        [*_label(runs, figures), row["reason"], f"{row['asks']:,}"]
-        for figures in runs
-        for row in figures.result["reasons"]
-    ]
-    rows = [
-        [*_label(runs, figures), row.key, row.application, row.queue, row.user, row.reason, f"{row.pods:,}"]
-        for figures in runs
-        for row in figures.never_placed
-    ]
+    def reason(row: dict[str, Any]) -> list[str]:
+        return [row["reason"], f"{row['asks']:,}"]
+
+    def cells(row: NeverPlaced) -> list[str]:
+        return [row.key, row.application, row.queue, row.user, row.reason, f"{row.pods:,}"]
+
+    reasons = by_run(runs, "Reasons", ("<reason", "asks"), lambda figures: figures.result["reasons"], reason)
+    titles = ("<ask", "<application", "<queue", "<user", "<reason", "pods")
+    asks = by_run(runs, "Asks that were never placed", titles, lambda figures: figures.never_placed, cells)
     total = sum(figures.never_placed_all for figures in runs)
-    names = ("<ask", "<application", "<queue", "<user", "<reason", "pods")
-    asks = _cut(Table("Asks that were never placed", (*_run(runs), *names), rows), total)
     text = "Asks that were never placed, or not again after an eviction, and why; never-placed.csv beside this page has all."
-    tables = (_cut(Table("Reasons", (*_run(runs), "<reason", "asks"), reasons)), asks)
-    return Section("never-placed", "Never placed", text, (), tables)
+    return Section("never-placed", "Never placed", text, (), (_cut(reasons), _cut(asks, total)))
 
 
 def _gantt(runs: Sequence[Figures]) -> Section:
-    rows: list[list[str]] = []
-    for figures in runs:
-        bars = sorted(figures.bars, key=lambda bar: (bar.node, bar.queue))
-        for (node, queue), group in groupby(bars, key=lambda bar: (bar.node, bar.queue)):
-            found = list(group)
-            length_s = sum(bar.end_s - bar.start_s for bar in found)
-            spans = (duration(min(bar.start_s for bar in found)), duration(max(bar.end_s for bar in found)))
-            rows.append([*_label(runs, figures), node, queue, f"{len(found):,}", *spans, duration(length_s)])
-    columns = (*_run(runs), "<node", "<queue", "runs", "first start", "last end", "pod time")
+    def where(bar: Bar) -> tuple[str, str]:
+        return bar.node, bar.queue
+
+    def cells(bars: list[Bar]) -> list[str]:
+        length_s = sum(bar.end_s - bar.start_s for bar in bars)
+        spans = (duration(min(bar.start_s for bar in bars)), duration(max(bar.end_s for bar in bars)))
+        return [*where(bars[0]), f"{len(bars):,}", *spans, duration(length_s)]
+
+    def groups(figures: Figures) -> list[list[Bar]]:
+        return [list(group) for _, group in groupby(sorted(figures.bars, key=where), key=where)]
+
+    titles = ("<node", "<queue", "runs", "first start", "last end", "pod time")
+    table = by_run(runs, "Runs by node and queue", titles, groups, cells)
     text = (
         "Runs of pods on nodes, where there are few enough of them; else when each queue used how much of its own peak."
     )
     height = plots.gantt_height(runs)
     plot = Plot("gantt", "Gantt: pods on nodes, or use of queues (brighter: more)", plots.gantt, height, height)
-    tables = [_cut(Table("Runs by node and queue", columns, rows))] if rows else []
-    if not rows:
-        tables = over_time(runs, "Use of queues", _used_queues)
+    tables = [_cut(table)] if table.rows else over_time(runs, "Use of queues", _used_queues)
     return Section("gantt", "Gantt", text, (plot,), tables)
 
 

@@ -11,6 +11,7 @@ import msgspec
 from licorne.lab.report.figures import (
     Figures,
     ModelOverTime,
+    PodTimes,
     QueueOverTime,
     ResourceOverTime,
     Shortfall,
@@ -67,10 +68,7 @@ _COUNTS: Final = (("pods", int), ("never_placed", int), ("not_completed", int))
 FILES: Final[dict[str, tuple[Columns, Callable[[Figures], Cells]]]] = {
     "cluster": ((_TIME, *columns_of(ResourceOverTime)), lambda run: _over_time(run, _fields(run.cluster))),
     "queues": ((_TIME, *columns_of(QueueOverTime)), lambda run: _over_time(run, _fields(run.queues))),
-    "over-time": (
-        (_TIME, *((name, float | None) for name in _MOMENTS)),
-        lambda run: _over_time(run, [_moments(run)]),
-    ),
+    "over-time": ((_TIME, *((name, float | None) for name in _MOMENTS)), lambda run: _over_time(run, [_moments(run)])),
     "nodes": (  # more than `above` and up to `up_to` of a node is used; both 0: nothing is
         (_TIME, ("above", float), ("up_to", float), ("nodes", float | None)),
         lambda run: _over_time(run, ((max(i - 1, 0) / 10, i / 10, each) for i, each in enumerate(run.nodes.classes))),
@@ -88,6 +86,19 @@ class Table(NamedTuple):
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+
+
+def by_run(
+    runs: Sequence[Figures],
+    caption: str,
+    titles: Sequence[str],
+    rows: Callable[[Figures], Iterable[Any]],
+    cells: Callable[[Any], Sequence[str]],
+) -> Table:
+    """Return a table of rows of each simulation as `cells` writes them, and in front of them the simulation if there are several."""
+    first = ("<run",) if len(runs) > 1 else ()
+    written = [[*([figures.label] if first else ()), *cells(row)] for figures in runs for row in rows(figures)]
+    return Table(caption, (*first, *titles), written)
 
 
 def percent(value: float | None) -> str:
@@ -113,7 +124,7 @@ def over_time(
         rows: list[list[str]] = []
         for at in range(0, figures.bins, joined):
             begins = duration(at * figures.bin_s)
-            rows.append([begins, *(shown(_mean(values[at : at + joined])) for _, values, shown in chosen)])
+            rows.append([begins, *(shown(mean(values[at : at + joined])) for _, values, shown in chosen)])
         each = duration(joined * figures.bin_s)
         label = f"{figures.label}: " if len(runs) > 1 else ""
         table = Table(f"{label}{caption}, means of {each}", ("<from", *(name for name, _, _ in chosen)), rows)
@@ -121,7 +132,8 @@ def over_time(
     return found
 
 
-def _mean(values: Values) -> float | None:
+def mean(values: Values) -> float | None:
+    """Return the mean of what is known; None if nothing is."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
@@ -139,19 +151,15 @@ def amounts(resource: str) -> Callable[[float | None], str]:
 def spread_table(runs: Sequence[Figures], caption: str, by: str, what: str, *, seconds: bool) -> Table:
     """Return a table of the times of pods by queue or user, the simulations below each other."""
     shown: Callable[[float], str] = duration if seconds else (lambda value: f"{value:,.2f}")
-    several = len(runs) > 1
-    rows: list[list[str]] = []
-    for figures in runs:
-        for row in (*getattr(figures, by), figures.everything):
-            spread = getattr(row, what)
-            values = (spread.mean, spread.p50, spread.p95, spread.p99, spread.most)
-            cells = [shown(value) if spread.number else "–" for value in values]
-            missing = row.never_placed if what == "waiting_s" else row.not_completed
-            head = [figures.label] if several else []
-            rows.append([*head, row.name or "(none)", f"{spread.number:,}", f"{missing:,}", *cells])
+
+    def cells(row: PodTimes) -> list[str]:
+        spread: Spread = getattr(row, what)
+        values = (spread.mean, spread.p50, spread.p95, spread.p99, spread.most)
+        missing = row.never_placed if what == "waiting_s" else row.not_completed
+        times = [shown(value) if spread.number else "–" for value in values]
+        return [row.name or "(none)", f"{spread.number:,}", f"{missing:,}", *times]
+
     lacking = "never placed" if what == "waiting_s" else "not completed"
-    first = ("<run",) if several else ()
     name = "<queue" if by == "by_queue" else "<user"
-    return Table(
-        caption, (*first, name, "pods", lacking, "mean", "median", "p95", "p99", "longest" if seconds else "most"), rows
-    )
+    titles = (name, "pods", lacking, "mean", "median", "p95", "p99", "longest" if seconds else "most")
+    return by_run(runs, caption, titles, lambda figures: (*getattr(figures, by), figures.everything), cells)

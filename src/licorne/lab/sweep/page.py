@@ -135,7 +135,7 @@ def write_sweep_page(folder: Path, name: str, rows: Sequence[Row], *, made: str 
     require("report")
     from licorne.lab.report.page import page, write_pictures  # noqa: PLC0415  # matplotlib is loaded only where it is wanted
 
-    parts = [_summary(rows), *(_section(rows, metric) for metric in METRICS if _varies(rows, metric))]
+    parts = [_summary(rows), *(_section(rows, metric) for metric in METRICS if any(values(rows, metric)))]
     write_pictures(folder, parts, [])
     made = made or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     failed = sum(bool(row.error) for row in rows)
@@ -148,11 +148,6 @@ def write_sweep_page(folder: Path, name: str, rows: Sequence[Row], *, made: str 
     with finished_file(folder / PAGE) as file:
         file.write_bytes(text.encode())
     return folder / PAGE
-
-
-def _varies(rows: Sequence[Row], metric: Metric) -> bool:
-    """Return whether a figure has values other than 0."""
-    return any(values(rows, metric))
 
 
 def _varied(found: Sequence[Setting]) -> list[str]:
@@ -174,7 +169,7 @@ def _summary(rows: Sequence[Row]) -> Section:
     columns = ("<setting", "points", "failed", *(metric.title.partition(" [")[0] for metric in METRICS[:4]))
     tables = [Table("All settings", columns, cells)]
     errors = [
-        [setting.words(varied), _seed(row), row.error]
+        [setting.words(varied), "–" if row.seed is None else str(row.seed), row.error]
         for setting, found in groups.items()
         for row in found
         if row.error
@@ -182,10 +177,6 @@ def _summary(rows: Sequence[Row]) -> Section:
     if errors:
         tables.append(Table("Points that failed", ("<setting", "<seed", "<error"), errors[:ERRORS_MAX]))
     return Section("summary", "Summary", "Means over the seeds, with their confidence intervals.", (), tables)
-
-
-def _seed(row: Row) -> str:
-    return "–" if row.seed is None else str(row.seed)
 
 
 def _shown(found: Interval | None, metric: Metric) -> str:
@@ -212,7 +203,7 @@ def _section(rows: Sequence[Row], metric: Metric) -> Section:
     columns = ("<setting", "points", "mean", "difference", "<from")
     title = metric.title.partition(" [")[0]
     title = title[0].upper() + title[1:]  # names within it keep their letters
-    if any(setting.load is not None for setting in groups) and len({setting.load for setting in groups}) > 1:
+    if len({setting.load for setting in groups}) > 1:
         panels = len({setting.workload for setting in groups})
         heights = (3.4 * -(-panels // 2), 3.4 * panels + 0.6)
         draw: Callable[[Canvas, Sequence[Figures]], None] = partial(_by_load, rows=rows, metric=metric)
@@ -233,15 +224,8 @@ def _dots(canvas: Canvas, _: Sequence[Figures], rows: Sequence[Row], metric: Met
         mean = interval(values(found, metric))
         if mean is not None:
             reach = None if mean.half is None else mean.half * metric.factor
-            axes.errorbar(
-                mean.mean * metric.factor,
-                index,
-                xerr=reach,
-                fmt="o",
-                capsize=3,
-                color=canvas.theme.series[0],
-                markersize=4,
-            )
+            middle, colour = mean.mean * metric.factor, canvas.theme.series[0]
+            axes.errorbar(middle, index, xerr=reach, fmt="o", capsize=3, color=colour, markersize=4)
     axes.set_yticks(range(len(groups)), [setting.words(varied) for setting in groups])
     axes.set_ylim(len(groups) - 0.5, -0.5)
     axes.set_xlabel(metric.title)
@@ -262,15 +246,8 @@ def _by_load(canvas: Canvas, _: Sequence[Figures], rows: Sequence[Row], metric: 
             points.sort(key=lambda point: point[0])
             means = [mean.mean * metric.factor for _, mean in points]
             reach = [(mean.half or 0.0) * metric.factor for _, mean in points]
-            axes.errorbar(
-                [load for load, _ in points],
-                means,
-                yerr=reach,
-                capsize=3,
-                marker="o",
-                markersize=3,
-                **canvas.line(name),
-            )
+            loads = [load for load, _ in points]
+            axes.errorbar(loads, means, yerr=reach, capsize=3, marker="o", markersize=3, **canvas.line(name))
         axes.set_xlabel("load")
         axes.set_ylabel(metric.title)
         if len(workloads) > 1:
