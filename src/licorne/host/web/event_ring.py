@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 
 from licorne.core.events.runs import Record, expand
 from licorne.si.events import Event, cut
@@ -100,12 +100,7 @@ class Listener:
         self.waiting = 0
         if self.cut:
             self._news.set()
-        return _both(history, records)
-
-
-def _both(history: PastEvents, records: list[Record]) -> Iterator[Event]:
-    yield from history
-    yield from expand(records)
+        return chain(history, expand(records))
 
 
 class EventRing:

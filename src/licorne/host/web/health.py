@@ -27,7 +27,7 @@ NAMED_MAX = 20
 """Most objects that a message names."""
 
 
-class HealthCheck(msgspec.Struct, kw_only=True, rename="pascal"):
+class HealthCheck(msgspec.Struct, rename="pascal"):
     """The result of one check."""
 
     name: str
@@ -72,9 +72,7 @@ def run(backend: Backend, errors: int, failed_nodes: int) -> Iterator[Health | N
         yield from _invariants(backend, partition, found)
     health = _result(found, errors, failed_nodes)
     for name, ok, description, message, _ in backend.checks():
-        health.health_checks.append(
-            HealthCheck(name=name, succeeded=ok, description=description, diagnosis_message=message)
-        )
+        health.health_checks.append(HealthCheck(name, ok, description, message))
         health.healthy &= ok
     yield health
 
@@ -206,10 +204,7 @@ def _result(found: _Found, errors: int, failed_nodes: int) -> Health:
         ),
         ("Invariants", not found.contradictions, "Check if the state contradicts itself", invariants),
     ]
-    checks = [
-        HealthCheck(name=name, succeeded=ok, description=description, diagnosis_message=message)
-        for name, ok, description, message in rows
-    ]
+    checks = [HealthCheck(*row) for row in rows]
     return Health(healthy=all(check.succeeded for check in checks), health_checks=checks)
 
 

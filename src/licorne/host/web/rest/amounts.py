@@ -16,17 +16,12 @@ if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
 
 _UNITS = ((3600 * 10**9, "h"), (60 * 10**9, "m"))
-_SMALL = ((10**9, "s"), (10**6, "ms"), (10**3, "\u00b5s"))
+_SMALL = ((10**6, "ms"), (10**3, "\u00b5s"))
 
 
 def by_name(amounts: Mapping[str, int]) -> dict[str, int]:
     """Return the amounts sorted by name."""
     return dict(sorted(amounts.items()))
-
-
-def listed(vec: Vec, types: Types) -> dict[str, int]:
-    """Return a vector of amounts as a map by name, without zeros."""
-    return vec.named(types)
 
 
 def limits(vec: Vec | None, types: Types) -> dict[str, int]:
@@ -83,7 +78,7 @@ def duration(length_ns: int) -> str:
         return "0s"
     sign, rest = ("-", -length_ns) if length_ns < 0 else ("", length_ns)
     if rest < 10**9:
-        for unit, name in _SMALL[1:]:
+        for unit, name in _SMALL:
             if rest >= unit:
                 return f"{sign}{_decimal(rest, unit)}{name}"
         return f"{sign}{rest}ns"

@@ -101,7 +101,7 @@ class Dispatcher:
             return failure(414, f"The path and query have more than {limits.path_chars} characters")
         match = self._routes.find(raw_path)
         if match is None:
-            return _plain("404 page not found\n", 404)
+            return PlainTextResponse("404 page not found\n", 404)
         if match.redirect:
             return redirect(match.redirect + (f"?{query.decode('latin-1')}" if query else ""))
         method = request.method
@@ -109,7 +109,7 @@ class Dispatcher:
             return Response(b"", 200, {"Allow": match.allow})
         endpoint = match.by_method.get(method)
         if endpoint is None:
-            return _plain("Method Not Allowed\n", 405, {"Allow": match.allow})
+            return PlainTextResponse("Method Not Allowed\n", 405, {"Allow": match.allow})
         response = await self._guarded(request, endpoint, match)
         # In the original a redirect has no such headers, but its target has; pages are for nobody else's.
         if response.status_code != 301 and endpoint.refused is None:
@@ -202,10 +202,6 @@ async def _refused(request: Request, endpoint: Endpoint, error: RestError) -> Re
 def _raw_path(scope: Scope) -> str:
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     return raw.partition(b"?")[0].decode("latin-1")
-
-
-def _plain(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
-    return PlainTextResponse(text, status, headers)
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

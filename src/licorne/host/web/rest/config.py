@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import convert
+
 from licorne.config import Report
 from licorne.config.lint import lint
 from licorne.config.nodes import compose
 from licorne.config.places import named_places
-from licorne.config.problems import Notes, Problem
+from licorne.config.problems import Notes
 from licorne.config.raw import RawFilter, RawLimit, RawPartition, RawQueue, RawResources, RawRule, RawTemplate, Value
 from licorne.config.reader import read
 from licorne.config.resources import Quantities
@@ -35,8 +37,8 @@ def verdict(report: Report) -> objects.ConfigVerdict:
     return objects.ConfigVerdict(
         allowed=not report.faults,
         reason=str(report.faults[0]) if report.faults else "",
-        problems=[_problem(found) for found in report.faults],
-        warnings=[_problem(found) for found in report.warnings],
+        problems=convert(report.faults, list[objects.Problem], from_attributes=True),
+        warnings=convert(report.warnings, list[objects.Problem], from_attributes=True),
     )
 
 
@@ -44,12 +46,6 @@ NO_PARTITION = objects.ConfigVerdict(
     allowed=False, reason="the configuration has no partition: all applications and nodes would be gone"
 )
 """The verdict on a new configuration without partitions, which is legal and surely not meant."""
-
-
-def _problem(found: Problem) -> objects.Problem:
-    return objects.Problem(
-        line=found.line, column=found.column, path=found.path, value=found.value, rule=found.rule, message=found.message
-    )
 
 
 def running(manager: RegisteredManager | None, extra: Mapping[str, str]) -> tuple[Map, Report | None]:

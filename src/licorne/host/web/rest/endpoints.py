@@ -18,6 +18,7 @@ H = Handlers
 _P = "/ws/v1/partition/{partition}"
 _Q = _P + "/queue/{queue}"
 _TEXT: dict[str, Any] = {"type": "string"}
+_FLAG: dict[str, Any] = {"type": "string", "enum": ["true", "false"]}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": (1 << 64) - 1}
 _STATUS = Parameter(
     "status",
@@ -26,10 +27,7 @@ _STATUS = Parameter(
 )
 _RM = Parameter("rm", "Id of the resource manager; without it, the first.", _TEXT)
 _PARTITION = Parameter("partition", "Look at this partition alone.", _TEXT)
-_PROVE = Parameter(
-    "prove", "`false`: do not look for changes that would help.", {"type": "string", "enum": ["true", "false"]}
-)
-
+_PROVE = Parameter("prove", "`false`: do not look for changes that would help.", _FLAG)
 _SINCE = Parameter(
     "since",
     "Where the inputs are recorded: tell also what was used from this time on, like 2026-11-03T14:00 (UTC) or seconds since 1970.",
@@ -47,7 +45,7 @@ _LISTS = (
         H.one_queue,
         "A queue",
         objects.Queue,
-        query=(Parameter("subtree", "If it is there: with all queues below.", {"type": "string"}),),
+        query=(Parameter("subtree", "If it is there: with all queues below.", _TEXT),),
     ),
     _get(f"{_P}/nodes", H.nodes, "Nodes of a partition", list[objects.Node]),
     _get(f"{_P}/node/{{node}}", H.one_node, "A node", objects.Node),
@@ -156,9 +154,7 @@ _DEBUG = (
         objects.FullState,
         query=(
             Parameter(
-                "checkpoint",
-                "With `true`, the dump can be restored exactly (docs/reference/checkpoint.md).",
-                {"type": "string", "enum": ["true", "false"]},
+                "checkpoint", "With `true`, the dump can be restored exactly (docs/reference/checkpoint.md).", _FLAG
             ),
         ),
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,7 @@ from licorne.state.configuration import as_yaml
 from . import config as configs
 from . import errors, views
 from .access import RequestLimits
-from .answers import encode, encoded, in_pieces, json_list, json_response, redirect, wants_gzip
+from .answers import encode, encoded, in_pieces, json_list, json_response, redirect, spliced, wants_gzip
 from .errors import refuse
 from .numbers import parse_uint
 from .pieces import application_pieces, node_pieces, queue_pieces, rejection_view, state_pieces
@@ -385,7 +385,7 @@ class Handlers:
         if events is None:
             return json_response(head | {"EventRecords": None})
         pieces = json_list(encoded(as_event_record(event)) for event in events)
-        return await in_pieces(_with(encode(head), "EventRecords", pieces))
+        return await in_pieces(spliced(encode(head), [("EventRecords", pieces)]))
 
     async def event_stream(self, call: Call) -> Response:
         """Answer with a stream of events as they happen, one line for each."""
@@ -444,9 +444,3 @@ def _of_status(apps: Iterable[Application], status: str) -> list[Application]:
         refuse(400, f"Only following active statuses are allowed: {','.join(ACTIVE_STATUSES)}")
     wanted = ApplicationState(status.capitalize())
     return [app for app in apps if app.state is wanted]
-
-
-def _with(head: bytes, name: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    yield head[:-1] + b',"' + name.encode() + b'":'
-    yield from pieces
-    yield b"}"

@@ -31,7 +31,7 @@ def full_state(api: SchedulerAPI, now_ns: int, *, exact: bool = False) -> bytes:
     Raises:
         IndexError: no resource manager is registered.
     """
-    backend = Backend(api, lambda: now_ns, build_info=lambda _: {})
+    backend = Backend(api, lambda: now_ns)
     manager = backend.managers()[0]
     config, _ = running(manager, api.extra_config(manager.rm_id))
     found = exact_state(api.checkpoint()) if exact else None

@@ -7,7 +7,7 @@ scheduler, and shares no mutable part with the state.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from licorne.config.placement import is_regexp
@@ -20,7 +20,7 @@ from licorne.si.constants import HOST_NAME, RACK_NAME
 from licorne.workload.quantities import bounded
 
 from .allocations import allocation
-from .amounts import by_name, duration, headroom, limits, listed, percent, plain, used_percent
+from .amounts import by_name, duration, headroom, limits, percent, plain, used_percent
 
 if TYPE_CHECKING:
     from licorne.config.model import FilterConfig, RuleConfig
@@ -51,7 +51,7 @@ def cluster(backend: Backend, partition: Partition) -> objects.Cluster:
 def partition(backend: Backend, found: Partition) -> objects.Partition:
     """Return a partition as a REST object."""
     types = found.types
-    capacity = bounded(listed(found.total, types))
+    capacity = bounded(found.total.named(types))
     used = found.tree.root.allocated_resource()
     return objects.Partition(
         cluster_id=found.owner,
@@ -155,8 +155,8 @@ def _template(found: Queue) -> objects.Template | None:
 def node(found: Node, home: Partition, *, whole: bool = True) -> objects.Node:
     """Return a node; not `whole`: only what lists of the page show, without allocations, attributes and percentages."""
     types = home.types
-    capacity = listed(found.capacity, types)
-    allocated = listed(found.allocated, types)
+    capacity = found.capacity.named(types)
+    allocated = found.allocated.named(types)
     return objects.Node(
         node_id=found.id,
         host_name=found.attributes.get(HOST_NAME, ""),
@@ -164,12 +164,12 @@ def node(found: Node, home: Partition, *, whole: bool = True) -> objects.Node:
         attributes={NODE_PARTITION: full_name(home)} | dict(sorted(found.attributes.items())) if whole else {},
         capacity=capacity,
         allocated=allocated,
-        occupied=listed(found.occupied, types),
-        available=listed(found.free, types),
+        occupied=found.occupied.named(types),
+        available=found.free.named(types),
         utilized=used_percent(bounded(capacity), allocated) if whole else {},
         allocations=[allocation(alloc) for alloc in found.allocations] if whole else [],
         foreign_allocations=[
-            _foreign(key, home.foreign[key], listed(amounts, types)) for key, amounts in sorted(found.foreign.items())
+            _foreign(key, home.foreign[key], amounts.named(types)) for key, amounts in sorted(found.foreign.items())
         ]
         if whole
         else [],
@@ -243,7 +243,7 @@ def _usage(home: Partition, trackers: list[Tracker]) -> objects.Usage | None:
     for tracker in sorted(trackers, key=lambda t: t.path):
         by_path[tracker.path] = objects.Usage(
             queue_path=tracker.path,
-            resource_usage=listed(tracker.used, home.types),
+            resource_usage=tracker.used.named(home.types),
             running_applications=[app.id for app in tracker.apps],
             max_resources=limits(tracker.limit, home.types),
             max_applications=tracker.max_apps,
@@ -283,8 +283,7 @@ def container_history(monitor: Monitor) -> list[objects.ContainerHistory]:
 
 def rules(home: Partition) -> list[objects.Rule]:
     """Return the placement rules, with the built-in one at the end."""
-    configured: Mapping[int, RuleConfig] = dict(enumerate(home.config.placement_rules))
-    return [_rule(config) for config in configured.values()] + [RECOVERY_RULE]
+    return [*map(_rule, home.config.placement_rules), RECOVERY_RULE]
 
 
 def _rule(config: RuleConfig) -> objects.Rule:
