@@ -7,7 +7,7 @@ less the number still live.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -63,10 +63,10 @@ class Counts:
         self.failed = 0
         self.nodes_accepted = 0
         self.nodes_refused = 0  # only those refused for an unknown partition
-        self.by_queue: dict[QueueKey, int] = {}
-        self.waits: dict[QueueKey, Histogram] = {}
+        self.by_queue: Counter[QueueKey] = Counter()
+        self.waits: defaultdict[QueueKey, Histogram] = defaultdict(lambda: Histogram(_WAIT_BUCKETS_NS))
         """How long asks waited for their allocation, in nanoseconds."""
-        self.ended: dict[QueueKey, dict[str, int]] = {}  # applications by final state
+        self.ended: defaultdict[QueueKey, Counter[str]] = defaultdict(Counter)  # applications by final state
         self.shown: Shown = {}
 
     def count_outputs(self, rm_id: str, outputs: Sequence[Output]) -> None:
@@ -107,8 +107,7 @@ class Counts:
         number = len(made)
         self.allocated += number
         for (name, path), of_queue in Counter(map(_WHERE, made)).items():
-            key = (rm_id, name, path)
-            self.by_queue[key] = self.by_queue.get(key, 0) + of_queue
+            self.by_queue[rm_id, name, path] += of_queue
         # Every `stride`-th allocation is looked up; its waiting time counts for those up to the next one as well.
         stride = -(-number // SAMPLE) if number else 1
         for at in range(0, number, stride):
@@ -118,14 +117,7 @@ class Counts:
             alloc = None if app is None else app.allocations.get(output.uuid or output.key)
             if alloc is not None and alloc.attempted:  # not one that the resource manager placed and only reported
                 waited = max(0, alloc.bound_ns - alloc.created)
-                self._waits(rm_id, output.partition, output.queue).add(waited, min(stride, number - at))
-
-    def _waits(self, rm_id: str, name: str, path: str) -> Histogram:
-        key = (rm_id, name, path)
-        found = self.waits.get(key)
-        if found is None:
-            found = self.waits[key] = Histogram(_WAIT_BUCKETS_NS)
-        return found
+                self.waits[rm_id, output.partition, output.queue].add(waited, min(stride, number - at))
 
     def _partition(self, rm_id: str, name: str) -> Partition | None:
         manager = self._cluster.managers.get(rm_id)
@@ -149,7 +141,7 @@ class Counts:
                 if not left:
                     return
                 if left.get(app.id) == str(app.state):
-                    self._count_end((rm_id, partition.name, app.queue.path), left.pop(app.id))
+                    self.ended[rm_id, partition.name, app.queue.path][left.pop(app.id).lower()] += 1
 
     def _refused(self, rm_id: str, left: set[str]) -> None:
         """Count applications that were just refused: at the queue that they asked for, or at root if that does not exist."""
@@ -161,17 +153,12 @@ class Counts:
                 if rejection.application_id in left:
                     left.remove(rejection.application_id)
                     key = (rm_id, partition.name, rejection.queue or rejection.wanted)
-                    self._count_end(key if self._exists(key) else (rm_id, partition.name, "root"), "Rejected")
-
-    def _count_end(self, key: QueueKey, state: str) -> None:
-        states = self.ended.setdefault(key, {})
-        states[state.lower()] = states.get(state.lower(), 0) + 1
+                    self.ended[key if self._exists(key) else (rm_id, partition.name, "root")]["rejected"] += 1
 
     def forget_removed(self) -> None:
         """Drop the figures of removed queues; allocations counted in them are added to the nearest queue above."""
         for key in [key for key in self.by_queue if not self._exists(key)]:
-            above = self._above(key)
-            self.by_queue[above] = self.by_queue.get(above, 0) + self.by_queue.pop(key)
+            self.by_queue[self._above(key)] += self.by_queue.pop(key)
         for kept in (self.ended, self.waits):
             for key in [key for key in kept if not self._exists(key)]:
                 del kept[key]

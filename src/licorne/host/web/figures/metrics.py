@@ -12,7 +12,7 @@ from __future__ import annotations
 import platform
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -145,41 +145,28 @@ class Metrics:
 # -- the scheduler ---------------------------------------------------------------------------------------
 
 
+def _by_label(values: Mapping[str, float]) -> list[tuple[Labels, float]]:
+    """Return the values of a metric that has a single label."""
+    return [((label,), value) for label, value in values.items()]
+
+
 def _scheduler(
     found: Snapshot, monitor: Monitor, partitions: list[Partition], figures: dict[str, QueueFigures]
 ) -> None:
     counts = monitor.counts
-    found.counter(
-        SCHEDULER + "container_allocation_attempt",
-        ["state"],
-        [
-            (("allocated",), counts.allocated),
-            (("rejected",), counts.rejected),
-            (("error",), counts.rejected + monitor.errors),
-            (("released",), counts.released),
-        ],
-    )
-    found.counter(
-        SCHEDULER + "application_submission",
-        ["result"],
-        [(("new",), counts.submitted), (("accepted",), counts.accepted), (("rejected",), counts.refused_applications)],
-    )
+    attempts = {"allocated": counts.allocated, "rejected": counts.rejected}
+    attempts |= {"error": counts.rejected + monitor.errors, "released": counts.released}
+    found.counter(SCHEDULER + "container_allocation_attempt", ["state"], _by_label(attempts))
+    submitted = {"new": counts.submitted, "accepted": counts.accepted, "rejected": counts.refused_applications}
+    found.counter(SCHEDULER + "application_submission", ["result"], _by_label(submitted))
     states = {state: sum(of.states.get(state, 0) for of in figures.values()) for state in LIVE_STATES}
     states |= {"completed": counts.completed, "failed": counts.failed}
-    found.gauge(SCHEDULER + "application_total", ["state"], [((state,), value) for state, value in states.items()])
+    found.gauge(SCHEDULER + "application_total", ["state"], _by_label(states))
     nodes = [node for partition in partitions for node in partition.nodes.values()]
-    draining = sum(not node.schedulable for node in nodes)
-    gone = max(0, counts.nodes_accepted - len(nodes))
-    found.gauge(
-        SCHEDULER + "node",
-        ["state"],
-        [
-            (("active",), len(nodes)),
-            (("failed",), counts.nodes_refused),
-            (("draining",), draining),
-            (("decommissioned",), gone),
-        ],
-    )
+    numbers = {"active": len(nodes), "failed": counts.nodes_refused}
+    numbers |= {"draining": sum(not node.schedulable for node in nodes)}
+    numbers |= {"decommissioned": max(0, counts.nodes_accepted - len(nodes))}
+    found.gauge(SCHEDULER + "node", ["state"], _by_label(numbers))
 
 
 def _latencies(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None:
@@ -230,28 +217,20 @@ def _queues(
             if queue.path in figures:
                 add_amounts(figures[queue.path], queue)
     yield from keep_zeros(figures, shown)
-    found.gauge("yunikorn_queue_app", ["queue", "state"], _app_rows(figures))
-    ended = [
-        ((path, state), number) for path, of in sorted(figures.items()) for state, number in sorted(of.ended.items())
-    ]
+    by_path = sorted(figures.items())
+    apps = [((path, state), number) for path, of in by_path for state, number in (of.states | of.ended).items()]
+    found.gauge("yunikorn_queue_app", ["queue", "state"], apps)
+    ended = [((path, state), number) for path, of in by_path for state, number in sorted(of.ended.items())]
     found.counter("yunikorn_queue_app", ["queue", "state"], ended)
-    rows = [((path, *key), number) for path, of in sorted(figures.items()) for key, number in of.resources.items()]
+    rows = [((path, *key), number) for path, of in by_path for key, number in of.resources.items()]
     found.gauge("yunikorn_queue_resource", ["queue", "state", "resource"], rows)
-    for path in sorted(figures):
-        of = figures[path]
+    for path, of in by_path:
         name = f"yunikorn_{legal(path)}_queue_container"
         found.lines += [f"# HELP {name} {QUEUE_CONTAINER_HELP}", f"# TYPE {name} counter"]
         found.lines.append(f'{name}{{state="allocated"}} {of.made}')
         found.lines.append(f'{name}{{state="released"}} {max(0, of.made - of.live)}')
         if old_names:
             _old_names(found, legal(path), of)
-
-
-def _app_rows(figures: dict[str, QueueFigures]) -> Iterator[tuple[Labels, float]]:
-    for path in sorted(figures):
-        of = figures[path]
-        for state, number in (of.states | of.ended).items():
-            yield (path, state), number
 
 
 def _old_names(found: Snapshot, name: str, of: QueueFigures) -> None:
@@ -287,7 +266,7 @@ def _events(found: Snapshot, monitor: Monitor) -> None:
 def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None:
     found.counter("licorne_decisions", [], [((), monitor.decisions)])
     found.gauge("licorne_decisions_per_second", [], [((), round(monitor.rate, 3))])
-    found.gauge("licorne_parked_asks", ["reason"], [((why,), number) for why, number in monitor.parked.items()])
+    found.gauge("licorne_parked_asks", ["reason"], _by_label(monitor.parked))
     work = [
         ((full_name(partition), name.replace(" ", "_")), number)
         for partition in partitions

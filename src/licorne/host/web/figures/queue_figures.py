@@ -6,6 +6,7 @@ in the original, so that a sum over all queues counts it once.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -92,13 +93,11 @@ def keep_zeros(figures: dict[str, QueueFigures], shown: Shown) -> Iterator[None]
 
 def _applications(figures: dict[str, QueueFigures], partition: Partition) -> None:
     """Count applications by state at their own queue alone, and live allocations at their queue and all queues above it."""
-    leaves: dict[Queue, dict[ApplicationState, int]] = {}
-    live: dict[Queue, int] = {}
+    leaves: defaultdict[Queue, Counter[ApplicationState]] = defaultdict(Counter)
+    live: Counter[Queue] = Counter()
     for app in partition.applications.values():
-        leaf = app.queue
-        states = leaves.setdefault(leaf, {})
-        states[app.state] = states.get(app.state, 0) + 1
-        live[leaf] = live.get(leaf, 0) + len(app.allocations)
+        leaves[app.queue][app.state] += 1
+        live[app.queue] += len(app.allocations)
     for leaf, states in leaves.items():
         for of in _lineage(figures, leaf.path):
             of.live += live[leaf]

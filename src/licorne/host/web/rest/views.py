@@ -7,6 +7,7 @@ scheduler, and shares no mutable part with the state.
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -78,13 +79,10 @@ def partition_state(found: Partition) -> tuple[object, ...]:
 
 def application_counts(found: Partition) -> dict[str, int]:
     """Count applications by state, and in total: the live ones, and those that have ended and are still kept."""
-    counts: dict[str, int] = {}
-    for app in (*found.applications.values(), *found.terminated):
-        state = str(app.state)
-        counts[state] = counts.get(state, 0) + 1
+    known = Counter(str(app.state) for app in (*found.applications.values(), *found.terminated))
     if found.rejected:
-        counts[ApplicationState.REJECTED] = len(found.rejected)
-    counts = {str(state): counts[state] for state in ApplicationState if state in counts}
+        known[ApplicationState.REJECTED] = len(found.rejected)
+    counts = {str(state): known[state] for state in ApplicationState if known[state]}
     return {**counts, "total": sum(counts.values())}
 
 
