@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
+from licorne.core.api import SchedulerAPI
+from licorne.grpc.client import SchedulerClient
 from licorne.si import messages, v19
 from licorne.si.constants import DOMAIN_K8S, GROUP_META, KEY_NAMESPACE, KEY_POD_NAME, TAG_NAMESPACE
 from licorne.si.messages import Termination
@@ -33,20 +35,8 @@ CROWD_APPLICATIONS = 1000
 """At this number of pending pods, busy applications, or applications in all (each is completing for 30 s), new
 applications are left out."""
 
+Scheduler = SchedulerClient | SchedulerAPI
 _OVER = frozenset(("Completed", "Failed", "Rejected"))
-
-
-class Scheduler(Protocol):
-    """The part of `SchedulerClient`, or of `SchedulerAPI`, that a resource manager calls."""
-
-    def update_node(self, request: v19.NodeRequest) -> None:
-        """Send new, changed and removed nodes."""
-
-    def update_application(self, request: v19.ApplicationRequest) -> None:
-        """Send new and removed applications."""
-
-    def update_allocation(self, request: v19.AllocationRequest) -> None:
-        """Send asks, running allocations and releases."""
 
 
 class Manager:

@@ -17,10 +17,10 @@ Below it are `licorne.host.web` (REST, metrics, events, health) and `licorne.hos
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from licorne._extras import require
+from licorne._lazy import lazy_names
 
 if TYPE_CHECKING:
     from licorne.grpc.service.groups.resolver import GroupSettings
@@ -56,8 +56,6 @@ _WHERE = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """Import a name of `__all__` when it is first used: a process that only checks configurations needs no network."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_WHERE[name]), name)
+# A process that only checks configurations needs no network.
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name of this module
+    __getattr__, __dir__ = lazy_names(__name__, _WHERE)

@@ -1,12 +1,8 @@
 """REST, metrics, events and health of a scheduler that runs in this process.
 
-The gRPC service (`licorne.grpc.service`) mounts it, and so can any other program that runs a `SchedulerAPI` on an asyncio loop:
+The gRPC service (`licorne.grpc.service`) mounts it, and so can any other program that runs a `SchedulerAPI` on an asyncio loop.
 
-    backend = Backend(api, clock)
-    monitor = Monitor(backend, str(uuid4()))  # before the first resource manager registers
-    app = make_app(monitor)        # an ASGI application
-
-backend         the narrow view of the scheduler that this package uses
+backend         the narrow view of the scheduler that this package uses, and how a program mounts the REST interface
 monitor         counts output messages, keeps events and history, and runs the health checks
 health          the health checks
 event_ring      the latest events

@@ -40,7 +40,6 @@ class Groups(UserDict[str, Group]):
 
     def __init__(self, sources: Mapping[str, Source]) -> None:
         super().__init__()
-        self.sources: dict[str, Source] = {}
         self.replace(sources)
 
     def replace(self, sources: Mapping[str, Source]) -> None:
@@ -48,14 +47,10 @@ class Groups(UserDict[str, Group]):
         self.sources = dict(sources)
         self.data = {name: (source.text, {}) for name, source in sources.items() if name != EVERYBODY}
 
-    def source(self, name: str) -> Source | None:
-        """Return the source of the configuration that a policy group's name stands for; None if there is none."""
-        return self.sources.get(name or EVERYBODY, self.sources.get(EVERYBODY))
-
-    def get(self, key: str, default: Group | None = None) -> Group | None:  # type: ignore[override]
-        """Return the configuration that a policy group's name stands for, with its (no) extra settings."""
-        source = self.source(key)
-        return default if source is None else (source.text, {})
+    def __missing__(self, key: str) -> Group:
+        if EVERYBODY not in self.sources:
+            raise KeyError(key)
+        return self.sources[EVERYBODY].text, {}
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and self.source(key) is not None
+        return key in self.data or EVERYBODY in self.sources
