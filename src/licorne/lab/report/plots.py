@@ -152,14 +152,20 @@ def _ratios(axes: Axes, most: float) -> None:
     axes.minorticks_off()
 
 
+def _leaf_shares(figures: Figures) -> Iterator[tuple[float, QueueOverTime]]:
+    """Yield the mean share of the cluster that each leaf queue uses of each resource, with its use over time."""
+    whole = {row.resource: mean(row.capacity) for row in figures.cluster}
+    for row in figures.queues:
+        if row.leaf and (capacity := whole.get(row.resource)):
+            yield (mean(row.used) or 0.0) / capacity, row
+
+
 def drawn_queues(runs: Sequence[Figures]) -> list[tuple[str, str]]:
     """Return the leaf queues that use the largest shares of the cluster, each with the resource of which it does."""
     best: dict[str, tuple[float, str]] = {}
     for figures in runs:
-        whole = {row.resource: (mean(row.capacity) or 0.0) for row in figures.cluster}
-        for row in figures.queues:
-            share = (mean(row.used) or 0.0) / whole[row.resource] if whole.get(row.resource) else 0.0
-            if row.leaf and share > best.get(row.queue, (0.0, ""))[0]:
+        for share, row in _leaf_shares(figures):
+            if share > best.get(row.queue, (0.0, ""))[0]:
                 best[row.queue] = share, row.resource
     largest = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))
     return [(queue, resource) for queue, (_, resource) in largest[:QUEUES_DRAWN]]
@@ -318,16 +324,12 @@ def _runs(canvas: Canvas, axes: Axes, figures: Figures) -> None:
 
 def _heat(axes: Axes, figures: Figures) -> None:
     """Draw a row for each leaf queue, the darker the more it uses of the most that it ever used."""
-    best: dict[str, QueueOverTime] = {}
-    whole = {row.resource: (mean(row.capacity) or 0.0) for row in figures.cluster}
-    for row in figures.queues:
-        old = best.get(row.queue)
-        if row.leaf and whole.get(row.resource):
-            share = (mean(row.used) or 0.0) / whole[row.resource]
-            if share > 0 and (old is None or share > (mean(old.used) or 0.0) / whole[old.resource]):
-                best[row.queue] = row
-    rows = sorted(best.values(), key=lambda row: -(mean(row.used) or 0.0) / whole[row.resource])[:GANTT_QUEUES]
-    rows.sort(key=lambda row: row.queue)
+    best: dict[str, tuple[float, QueueOverTime]] = {}
+    for share, row in _leaf_shares(figures):
+        if share > 0 and (row.queue not in best or share > best[row.queue][0]):
+            best[row.queue] = share, row
+    largest = sorted(best.values(), key=lambda pair: -pair[0])[:GANTT_QUEUES]
+    rows = sorted((row for _, row in largest), key=lambda row: row.queue)
     at = middles(axes, figures)
     if not rows or len(at) < 2:
         return
