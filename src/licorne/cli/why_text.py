@@ -173,17 +173,11 @@ class _Printed:
         missing: Mapping[str, int],
     ) -> None:
         """Add rows to the table of bounds: one for each type that the ask wants and that `where`, a queue, user or group, bounds."""
+        most, guaranteed = most or {}, guaranteed or {}
         for name in asked:
-            if name in (most or ()) or name in (guaranteed or ()):
-                cells = (
-                    "-" if value is None else amount(name, value)
-                    for value in (
-                        used.get(name, 0),
-                        (most or {}).get(name),
-                        (guaranteed or {}).get(name),
-                        missing.get(name),
-                    )
-                )
+            if name in most or name in guaranteed:
+                values = (used.get(name, 0), most.get(name), guaranteed.get(name), missing.get(name))
+                cells = ("-" if value is None else amount(name, value) for value in values)
                 sheet.add(where, name, amount(name, asked[name]), *cells)
 
     @staticmethod
