@@ -8,11 +8,12 @@ from pathlib import Path
 
 import msgspec
 
+from licorne._extras import require
 from licorne.cli.common import ARGUMENTS, CommandError
 from licorne.cli.progress import progress_bar
 from licorne.cli.statuses import Status
 from licorne.lab.report.collector import Collector
-from licorne.lab.report.folder import check_extra, write_report
+from licorne.lab.report.folder import write_report
 from licorne.sim.report import Result
 
 
@@ -23,7 +24,7 @@ def check_report(folder: Path) -> None:
         CommandError: there is a file of this name.
         MissingExtraError: the packages of the extra `report` are not installed.
     """
-    check_extra()
+    require("report")
     if folder.exists() and not folder.is_dir():
         raise CommandError(f"{folder}: is a file, and a report is a folder", Status.FILE)
 

@@ -269,10 +269,7 @@ class Collector(Observer):
         if bars is not None and len({bar.node for bar in bars}) > BARS_NODES_MAX:
             bars = None
         samples = self._values.get(("evenness",))
-        evenness_mean = None
-        number = sum(list(samples.counts)) if samples is not None else 0
-        if samples is not None and number:
-            evenness_mean = round(sum(samples.sums) / number, 6)
+        evenness_mean = None if samples is None else round(sum(samples.sums) / sum(samples.counts), 6)
         missing = self.never_placed()
         return Figures(
             label=label or result.workload,

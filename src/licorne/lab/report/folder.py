@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -38,11 +37,6 @@ class _Version(msgspec.Struct):
     version: int
 
 
-def check_extra() -> None:
-    """Raise MissingExtraError if the packages for reports are not installed."""
-    require("report")
-
-
 def write_report(
     folder: Path,
     runs: Sequence[Figures],
@@ -61,14 +55,13 @@ def write_report(
         ValueError: there are no simulations, or two with one label.
         OSError: a file cannot be written.
     """
-    check_extra()
+    require("report")
     labels = [figures.label for figures in runs]
     if not runs or len(set(labels)) < len(labels):
         raise ValueError(f"a report is of simulations with different labels, not of {labels}")
     folder.mkdir(parents=True, exist_ok=True)
     data = runs[0] if len(runs) == 1 else list(runs)
     _write(folder / FILE, msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n")
-    made = made or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     with quiet_collector():  # drawing makes many objects, and those of a simulation may be there
         _rows(folder, runs, never_placed or {})
         text = _drawn(folder, runs, made, progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -44,7 +45,7 @@ def page(
     made: str,
     progress: Callable[[], object] = bool,
 ) -> str:
-    """Return the page; `made` is its date, and the only thing in it that is not of the data.
+    """Return the page; `made` is its date, "" for now, and the only thing in it that is not of the data.
 
     `progress` is called after each picture.
     """
@@ -58,7 +59,7 @@ def page(
         dark=Markup(colours(DARK)),  # noqa: S704
         version=__version__,
         runs=runs,
-        made=made,
+        made=made or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )
 
 

@@ -28,11 +28,6 @@ class _Times:
         self.completions = array("d")
         self.slowdowns = array("d")
 
-    def sort(self) -> None:
-        """Sort the times, each kind for itself."""
-        for values in (self.waits, self.completions, self.slowdowns):
-            values[:] = array("d", sorted(values))
-
 
 class Spreads:
     """Collects records of pods that arrive in a part of the time, in seconds (None: without end)."""
@@ -63,7 +58,8 @@ class Spreads:
     def sort(self) -> None:
         """Sort what was taken, once: what is put together of sorted parts is sorted again with few comparisons."""
         for times in self._found.values():
-            times.sort()
+            for values in (times.waits, times.completions, times.slowdowns):
+                values[:] = array("d", sorted(values))
 
     def everything(self) -> PodTimes:
         """Return the times of all pods."""

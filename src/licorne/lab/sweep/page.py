@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -137,7 +136,6 @@ def write_sweep_page(folder: Path, name: str, rows: Sequence[Row], *, made: str 
 
     parts = [_summary(rows), *(_section(rows, metric) for metric in METRICS if any(values(rows, metric)))]
     write_pictures(folder, parts, [])
-    made = made or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     failed = sum(bool(row.error) for row in rows)
     lead = (
         f"{len(rows):,} simulations, of {len(settings(rows)):,} settings. Bars and ± are 95 % confidence intervals of the mean over "
