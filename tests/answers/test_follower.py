@@ -284,9 +284,9 @@ def test_a_process_that_was_behind_and_has_caught_up_is_asked_again(monkeypatch:
             os.kill(follower.pid, signal.SIGSTOP)
             monkeypatch.setattr(following, "BEHIND_S", 0.05)
             assert await follower.ask(Question("why", "k4"), world.now) is None
-            assert follower.behind
+            assert follower._waits_since
             os.kill(follower.pid, signal.SIGCONT)
-            await eventually(lambda: not follower.behind)
+            await eventually(lambda: not follower._waits_since)
             monkeypatch.setattr(following, "BEHIND_S", WAIT_S)
             monkeypatch.setattr(following, "STUCK_S", 0.0)
             assert (await answered(follower, "k5", world, prove=False)).state == "waits"

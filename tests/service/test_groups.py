@@ -268,7 +268,7 @@ def test_a_lookup_that_hangs_ends_as_a_failure_and_is_not_repeated_at_once() -> 
     async def run() -> None:
         await resolver.complete(wanted_of(resolver, api, *many))
         assert all(message.groups_fault.endswith("no answer within 0.05 s") for message in many)
-        await eventually(lambda: not resolver._threads.waiting)
+        await eventually(lambda: not resolver._threads._jobs)
         assert len(directory.calls) <= 2
         assert resolver._pending == {}
         again = application(user="user0")
@@ -290,7 +290,7 @@ def test_the_program_ends_though_a_lookup_hangs() -> None:
     async def run() -> None:
         threads = Threads(1, "hanging")
         running, queued = threads.run(lambda: directory("x")), threads.run(lambda: directory("y"))
-        assert threads.waiting <= 2
+        assert len(threads._jobs) <= 2
         await eventually(lambda: directory.calls == ["x"])
         threads.close()
         with pytest.raises(asyncio.CancelledError):

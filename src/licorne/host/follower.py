@@ -113,11 +113,6 @@ class Follower(Noting):
         """The id of the process; None if there is none."""
         return self._feed.pid
 
-    @property
-    def behind(self) -> bool:
-        """Whether a question has been asked that the process has not begun to answer."""
-        return self._waits_since > 0
-
     def start(self) -> None:
         """Begin, in the loop of the scheduler, before the first resource manager registers."""
         self._loop = asyncio.get_running_loop()

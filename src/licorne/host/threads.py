@@ -52,11 +52,6 @@ class Threads:
             return
         self._threads += 1
 
-    @property
-    def waiting(self) -> int:
-        """The number of calls that no thread has begun."""
-        return len(self._jobs)
-
     def close(self) -> None:
         """Cancel the calls that wait, and let each thread end when its call returns."""
         with self._change:
