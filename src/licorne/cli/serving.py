@@ -42,7 +42,10 @@ def run(options: dict[str, Any]) -> int:
     try:
         loaded = load_all(_given(options))
         if options.get("print_config"):
-            _show(loaded, json=bool(options.get("json")))
+            if options.get("json"):
+                print_json(show.shown(loaded))
+            else:
+                say(*show.lines(loaded))
             return 0
         levels = Levels()
         building.set_levels(levels, loaded.values)
@@ -79,13 +82,6 @@ def _text(value: Any) -> str:
     if isinstance(value, tuple):
         return ",".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _show(loaded: Loaded, *, json: bool) -> None:
-    if json:
-        print_json(show.shown(loaded))
-    else:
-        say(*show.lines(loaded))
 
 
 async def _serve(loaded: Loaded, demo: Demo, levels: Levels, recorder: Recorder | None, log: Log) -> int:

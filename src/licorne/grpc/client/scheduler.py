@@ -82,12 +82,12 @@ class SchedulerClient:
         address: `HOST:PORT` or `unix:PATH`.
         credentials: those of gRPC for TLS (`grpc.ssl_channel_credentials`); None: the connection is not encrypted.
         token: the token in the scheduler's `--token-file`; empty for none. Blanks and line feeds around it do not count.
-
-    Raises:
-        ValueError: the token has characters that no token has.
         retry_s: seconds before connecting again, at first and at most; the time doubles after each failure.
         on_incident: called with an `Incident`, in the client's threads: a refusal for which the callback has no method,
             or an error that the callback raised. Without it incidents are written to `logging.getLogger("licorne")`.
+
+    Raises:
+        ValueError: the token has characters that no token has.
     """
 
     def __init__(

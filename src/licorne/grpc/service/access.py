@@ -84,12 +84,9 @@ class TokenCheck(grpc.aio.ServerInterceptor):
         if hmac.compare_digest(given, self._wanted):  # takes the same time for any wrong token
             return True
         self._guesses.refused(address, "a wrong token" if given else "no token", wrong=bool(given))
-        told = "the token is wrong: it is not that of the service's --token-file"
-        refuse(
-            context,
-            grpc.StatusCode.UNAUTHENTICATED,
-            told if given else "a token is needed: authorization: Bearer TOKEN",
-        )
+        wrong = "the token is wrong: it is not that of the service's --token-file"
+        missing = "a token is needed: authorization: Bearer TOKEN"
+        refuse(context, grpc.StatusCode.UNAUTHENTICATED, wrong if given else missing)
         return False
 
 

@@ -55,11 +55,8 @@ def _share(node: objects.Node, name: str) -> float:
 
 
 def _states(node: objects.Node) -> list[str]:
-    states = {
-        "unschedulable": not node.schedulable,
-        "reserved": node.is_reserved,
-        "empty": not any(node.allocated.values()),
-    }
+    empty = not any(node.allocated.values())
+    states = {"unschedulable": not node.schedulable, "reserved": node.is_reserved, "empty": empty}
     return [name for name, is_so in states.items() if is_so]
 
 

@@ -152,11 +152,8 @@ class Pages:
         if error.status == 401 and request.method == "GET":
             asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"/login?next={quote(asked, safe='')}", 303)
-        said = {
-            "title": TITLES.get(error.status, "Something went wrong"),
-            "message": error.message,
-            "status": error.status,
-        }
+        title = TITLES.get(error.status, "Something went wrong")
+        said = {"title": title, "message": error.message, "status": error.status}
         return await self._page(request, Query("/", {}), "error", said, status=error.status)
 
     async def _find(self, call: Call) -> Response:

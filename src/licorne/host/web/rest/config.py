@@ -64,13 +64,8 @@ def running(manager: RegisteredManager | None, extra: Mapping[str, str]) -> tupl
         notes.place = named_places(raw, roots)
         lint(raw, roots, notes)
         partitions = [_partition(p, roots[index]) for index, p in enumerate(raw.partitions or ()) if index in roots]
-    found = {
-        "Partitions": partitions,
-        "Checksum": manager.configuration.checksum,
-        "Extra": dict(sorted(extra.items())),
-        **DEADLOCK,
-    }
-    return found, notes.report()
+    shown = {"Partitions": partitions, "Checksum": manager.configuration.checksum}
+    return shown | {"Extra": dict(sorted(extra.items()))} | DEADLOCK, notes.report()
 
 
 def _partition(partition: RawPartition, root: RawQueue) -> Map:
