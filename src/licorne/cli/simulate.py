@@ -25,7 +25,6 @@ from licorne.cli.statuses import Status
 from licorne.lab.report.collector import Collector
 from licorne.sim.observer import Observer
 from licorne.sim.pods import PodRecord
-from licorne.sim.policies.interface import PolicyError
 from licorne.sim.policies.loading import Loaded, load_policies
 from licorne.sim.policies.watch import LIMIT_MAX_S, POLICY_TIMEOUT_S
 from licorne.sim.report import Result
@@ -223,10 +222,8 @@ def _verified(result: Result, again: Run, first: Path | None, second: Path | Non
 
 def _load_policies(names: Sequence[str], limit_s: float, record: Path | None) -> list[Loaded]:
     """Load all policies, before anything is read, each within the limit. Raises CommandError."""
-    try:
+    with refusals():
         loaded = load_policies(names, limit_s)
-    except PolicyError as error:
-        raise CommandError(str(error)) from None
     if record is not None and loaded:
         raise UsageError(
             "--record is not for --policy: orders are no inputs of the scheduler, so they cannot be replayed"

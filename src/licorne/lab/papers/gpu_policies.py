@@ -34,8 +34,6 @@ from licorne.lab.papers.node_orders import (
 )
 from licorne.sim.policies import Node, PlannedPod, Pod, Policy
 
-SEED = 0
-"""The seed of `Random` where none is given."""
 KEPT_MAX = 100_000
 """Nodes whose state is kept from one pod to the next."""
 
@@ -48,7 +46,7 @@ def shape_of(pod: Pod | PlannedPod) -> Shape:
 class Random(Policy):
     """One of the nodes on which a pod fits at random, and for a share one of the devices that suffice."""
 
-    def __init__(self, seed: int = SEED) -> None:
+    def __init__(self, seed: int = 0) -> None:
         self._seed = seed
         self._random = random.Random(seed)
 
