@@ -7,6 +7,8 @@ first and sets LICORNE_REQUIRE_COMPILED=1, and then such a run is refused.
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import logging
 import os
 import signal
@@ -78,6 +80,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("nightly"):
             item.add_marker(pytest.mark.timeout(LONG_S))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function, in a loop of its own; pytest runs all others."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    fixtures = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    asyncio.run(pyfuncitem.obj(**fixtures))
+    return True
 
 
 def pytest_report_header() -> list[str]:

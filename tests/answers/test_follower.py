@@ -93,89 +93,72 @@ async def answered(follower: Follower, name: str, world: World, *, prove: bool =
 
 
 @pytest.mark.gate
-def test_what_it_answers_is_what_a_dump_of_the_same_moment_answers() -> None:
-    async def check() -> None:
-        async with followed() as (world, follower):
-            waiting(world)
-            for _ in range(2):
-                home = Home(restore(read_dump(full_state(world.api, world.now))))
-                for key in ("k4", "k5"):
-                    expected = why(home, key)
-                    found = await answered(follower, key, world)
-                    assert isinstance(expected, AskAnswer)
-                    assert found.proposals is not None and found.proposals.found
-                    assert found.age_s is not None and 0 <= found.age_s < WAIT_S
-                    assert replace(found, age_s=None, notes=()) == replace(
-                        expected, notes=(), has_constraints=True, log=()
-                    )
-                ask(world, "k9", 500)
-                world.schedule(1.0)
-
-    asyncio.run(check())
+async def test_what_it_answers_is_what_a_dump_of_the_same_moment_answers() -> None:
+    async with followed() as (world, follower):
+        waiting(world)
+        for _ in range(2):
+            home = Home(restore(read_dump(full_state(world.api, world.now))))
+            for key in ("k4", "k5"):
+                expected = why(home, key)
+                found = await answered(follower, key, world)
+                assert isinstance(expected, AskAnswer)
+                assert found.proposals is not None and found.proposals.found
+                assert found.age_s is not None and 0 <= found.age_s < WAIT_S
+                assert replace(found, age_s=None, notes=()) == replace(expected, notes=(), has_constraints=True, log=())
+            ask(world, "k9", 500)
+            world.schedule(1.0)
 
 
 @pytest.mark.parametrize("first_interface", [False, True])
-def test_after_a_random_history_it_answers_as_the_recording_does(tmp_path: Path, first_interface: bool) -> None:
-    async def check() -> None:
-        follower = Follower()
-        follower.start()
-        try:
-            life = record_history(tmp_path, 120, first_interface=first_interface, beside=follower)
+async def test_after_a_random_history_it_answers_as_the_recording_does(tmp_path: Path, first_interface: bool) -> None:
+    follower = Follower()
+    follower.start()
+    try:
+        life = record_history(tmp_path, 120, first_interface=first_interface, beside=follower)
+        restored = restore_moment(choose_run(tmp_path))
+        questions = [Question("why", limit_s=WAIT_S), Question("shares", limit_s=WAIT_S)]
+        asks = [key for part in restored.partitions for app in part.applications.values() for key in app.asks]
+        questions += [Question("why", key, prove=False, limit_s=WAIT_S) for key in asks[:5]]
+        for question in questions:
+            found = await follower.ask(question, restored.now_ns)
+            assert found is not None
+            given = msgspec.json.decode(found, type=Shares if question.what == "shares" else Answer)
             restored = restore_moment(choose_run(tmp_path))
-            questions = [Question("why", limit_s=WAIT_S), Question("shares", limit_s=WAIT_S)]
-            asks = [key for part in restored.partitions for app in part.applications.values() for key in app.asks]
-            questions += [Question("why", key, prove=False, limit_s=WAIT_S) for key in asks[:5]]
-            for question in questions:
-                found = await follower.ask(question, restored.now_ns)
-                assert found is not None
-                given = msgspec.json.decode(found, type=Shares if question.what == "shares" else Answer)
-                restored = restore_moment(choose_run(tmp_path))
-                assert replace(given, age_s=None) == answer_to(question, restored, lambda: True)
-            assert life.allocations
-        finally:
-            follower.close()
-
-    asyncio.run(check())
+            assert replace(given, age_s=None) == answer_to(question, restored, lambda: True)
+        assert life.allocations
+    finally:
+        follower.close()
 
 
-def test_what_is_not_there_has_no_answer() -> None:
-    async def check() -> None:
-        async with followed() as (world, follower):
-            waiting(world)
-            with pytest.raises(UnansweredError, match="no application, ask, allocation or pod is named 'k77'"):
-                await answered(follower, "k77", world)
-
-    asyncio.run(check())
+async def test_what_is_not_there_has_no_answer() -> None:
+    async with followed() as (world, follower):
+        waiting(world)
+        with pytest.raises(UnansweredError, match="no application, ask, allocation or pod is named 'k77'"):
+            await answered(follower, "k77", world)
 
 
-def test_it_follows_while_a_question_is_answered_and_a_question_that_was_given_up_is_ended() -> None:
-    async def check() -> None:
-        async with followed() as (world, follower):
-            waiting(world)
-            first = asyncio.create_task(answered(follower, "k4", world))
-            await asyncio.sleep(0)
-            first.cancel()
-            ask(world, "k9", 500)
-            world.schedule(1.0)
-            assert (await answered(follower, "k9", world)).state == "waits"
-
-    asyncio.run(check())
+async def test_it_follows_while_a_question_is_answered_and_a_question_that_was_given_up_is_ended() -> None:
+    async with followed() as (world, follower):
+        waiting(world)
+        first = asyncio.create_task(answered(follower, "k4", world))
+        await asyncio.sleep(0)
+        first.cancel()
+        ask(world, "k9", 500)
+        world.schedule(1.0)
+        assert (await answered(follower, "k9", world)).state == "waits"
 
 
-def test_a_process_that_is_killed_is_replaced_at_the_next_run() -> None:
-    async def check() -> None:
-        async with followed() as (world, follower):
-            waiting(world)
-            assert (await answered(follower, "k4", world, prove=False)).state == "waits"
-            assert follower.pid is not None
-            os.kill(follower.pid, signal.SIGKILL)
-            await eventually(lambda: follower.pid is None)
-            assert await follower.ask(Question("why", "k4"), world.now) is None
-            world.api.stop("mycluster")
-            waiting(world)
-            assert (await answered(follower, "k5", world, prove=False)).state == "waits"
-
-    asyncio.run(check())
+async def test_a_process_that_is_killed_is_replaced_at_the_next_run() -> None:
+    async with followed() as (world, follower):
+        waiting(world)
+        assert (await answered(follower, "k4", world, prove=False)).state == "waits"
+        assert follower.pid is not None
+        os.kill(follower.pid, signal.SIGKILL)
+        await eventually(lambda: follower.pid is None)
+        assert await follower.ask(Question("why", "k4"), world.now) is None
+        world.api.stop("mycluster")
+        waiting(world)
+        assert (await answered(follower, "k5", world, prove=False)).state == "waits"
 
 
 @pytest.mark.parametrize("questions", [1, 3])
@@ -196,27 +179,23 @@ def test_the_end_of_the_process_is_noticed_however_many_questions_it_has_answere
     assert troubles == [f"its process ended with {-signal.SIGKILL}"]
 
 
-def test_with_a_recording_another_process_catches_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_with_a_recording_another_process_catches_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "read_run", _must_not_wait)
-
-    async def check() -> None:
-        async with followed(tmp_path) as (world, follower):
-            waiting(world)
-            await answered(follower, "k4", world, prove=False)
-            assert follower.pid is not None
-            killed = follower.pid
-            os.kill(killed, signal.SIGKILL)
-            ask(world, "k6", 700)
-            world.schedule(1.0)
-            await eventually(lambda: follower.pid not in (None, killed))
-            ask(world, "k7", 800)
-            world.schedule(1.0)
-            expected = why(Home(restore(read_dump(full_state(world.api, world.now)))), "k7")
-            found = await answered(follower, "k7", world)
-            assert isinstance(expected, AskAnswer)
-            assert replace(found, age_s=None, notes=()) == replace(expected, notes=(), has_constraints=True, log=())
-
-    asyncio.run(check())
+    async with followed(tmp_path) as (world, follower):
+        waiting(world)
+        await answered(follower, "k4", world, prove=False)
+        assert follower.pid is not None
+        killed = follower.pid
+        os.kill(killed, signal.SIGKILL)
+        ask(world, "k6", 700)
+        world.schedule(1.0)
+        await eventually(lambda: follower.pid not in (None, killed))
+        ask(world, "k7", 800)
+        world.schedule(1.0)
+        expected = why(Home(restore(read_dump(full_state(world.api, world.now)))), "k7")
+        found = await answered(follower, "k7", world)
+        assert isinstance(expected, AskAnswer)
+        assert replace(found, age_s=None, notes=()) == replace(expected, notes=(), has_constraints=True, log=())
 
 
 def _must_not_wait(_: Path) -> Run:
@@ -257,90 +236,73 @@ def test_a_process_that_cannot_catch_up_is_started_less_and_less_often(
     assert delays[:4] == [0.1, 0.2, 0.4, 0.8]
 
 
-def test_a_process_that_is_stopped_is_cut_off_and_nothing_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_that_is_stopped_is_cut_off_and_nothing_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "BEHIND_S", 0.2)
-
-    async def check() -> None:
-        async with followed(queue_bytes=300_000) as (world, follower):
-            waiting(world)
-            await eventually(lambda: follower.pid)
-            assert follower.pid is not None
-            os.kill(follower.pid, signal.SIGSTOP)
-            assert await follower.ask(Question("why", "k4"), world.now) is None
-            for number in range(5_000):
-                world.ask(f"many-{number}", "app-1", vcore=100, memory=number)
-            await eventually(lambda: follower.pid is None)
-            assert await follower.ask(Question("why", "k4"), world.now) is None
-
-    asyncio.run(check())
+    async with followed(queue_bytes=300_000) as (world, follower):
+        waiting(world)
+        await eventually(lambda: follower.pid)
+        assert follower.pid is not None
+        os.kill(follower.pid, signal.SIGSTOP)
+        assert await follower.ask(Question("why", "k4"), world.now) is None
+        for number in range(5_000):
+            world.ask(f"many-{number}", "app-1", vcore=100, memory=number)
+        await eventually(lambda: follower.pid is None)
+        assert await follower.ask(Question("why", "k4"), world.now) is None
 
 
-def test_a_process_that_was_behind_and_has_caught_up_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check() -> None:
-        async with followed() as (world, follower):
-            waiting(world)
-            await answered(follower, "k4", world, prove=False)
-            assert follower.pid is not None
-            os.kill(follower.pid, signal.SIGSTOP)
-            monkeypatch.setattr(following, "BEHIND_S", 0.05)
-            assert await follower.ask(Question("why", "k4"), world.now) is None
-            assert follower._waits_since
-            os.kill(follower.pid, signal.SIGCONT)
-            await eventually(lambda: not follower._waits_since)
-            monkeypatch.setattr(following, "BEHIND_S", WAIT_S)
-            monkeypatch.setattr(following, "STUCK_S", 0.0)
-            assert (await answered(follower, "k5", world, prove=False)).state == "waits"
-
-    asyncio.run(check())
+async def test_a_process_that_was_behind_and_has_caught_up_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with followed() as (world, follower):
+        waiting(world)
+        await answered(follower, "k4", world, prove=False)
+        assert follower.pid is not None
+        os.kill(follower.pid, signal.SIGSTOP)
+        monkeypatch.setattr(following, "BEHIND_S", 0.05)
+        assert await follower.ask(Question("why", "k4"), world.now) is None
+        assert follower._waits_since
+        os.kill(follower.pid, signal.SIGCONT)
+        await eventually(lambda: not follower._waits_since)
+        monkeypatch.setattr(following, "BEHIND_S", WAIT_S)
+        monkeypatch.setattr(following, "STUCK_S", 0.0)
+        assert (await answered(follower, "k5", world, prove=False)).state == "waits"
 
 
-def test_a_process_that_does_not_begin_a_question_for_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_that_does_not_begin_a_question_for_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "BEHIND_S", 0.05)
     monkeypatch.setattr(following, "STUCK_S", 0.1)
-
-    async def check() -> None:
-        async with followed() as (world, follower):
-            waiting(world)
-            await eventually(lambda: follower.pid)
-            assert follower.pid is not None
-            os.kill(follower.pid, signal.SIGSTOP)
-            assert await follower.ask(Question("why", "k4"), world.now) is None
-            await asyncio.sleep(0.1)
-            assert await follower.ask(Question("why", "k4"), world.now) is None
-            await eventually(lambda: follower.pid is None)
-
-    asyncio.run(check())
+    async with followed() as (world, follower):
+        waiting(world)
+        await eventually(lambda: follower.pid)
+        assert follower.pid is not None
+        os.kill(follower.pid, signal.SIGSTOP)
+        assert await follower.ask(Question("why", "k4"), world.now) is None
+        await asyncio.sleep(0.1)
+        assert await follower.ask(Question("why", "k4"), world.now) is None
+        await eventually(lambda: follower.pid is None)
 
 
-def test_rest_asks_it_and_a_state_dump_where_it_does_not_follow() -> None:
-    async def check() -> None:
-        async with followed() as (world, follower), world.client() as client:
-            waiting(world)
-            world.backend.follower = follower
-            found = (await client.get("/api/v1/why/k4")).json()
-            assert found["state"] == "waits" and found["age_s"] < WAIT_S
-            assert "s before this answer" in (await client.get("/why?name=k4")).text
-            assert (await client.get("/api/v1/why/k77")).status_code == 404
-            assert follower.pid is not None
-            os.kill(follower.pid, signal.SIGKILL)
-            await eventually(lambda: follower.pid is None)
-            found = (await client.get("/api/v1/why/k4")).json()
-            assert (found["state"], found["age_s"]) == ("waits", None)
-
-    asyncio.run(check())
+async def test_rest_asks_it_and_a_state_dump_where_it_does_not_follow() -> None:
+    async with followed() as (world, follower), world.client() as client:
+        waiting(world)
+        world.backend.follower = follower
+        found = (await client.get("/api/v1/why/k4")).json()
+        assert found["state"] == "waits" and found["age_s"] < WAIT_S
+        assert "s before this answer" in (await client.get("/why?name=k4")).text
+        assert (await client.get("/api/v1/why/k77")).status_code == 404
+        assert follower.pid is not None
+        os.kill(follower.pid, signal.SIGKILL)
+        await eventually(lambda: follower.pid is None)
+        found = (await client.get("/api/v1/why/k4")).json()
+        assert (found["state"], found["age_s"]) == ("waits", None)
 
 
-def test_what_the_resource_manager_alone_knows_is_told_from_a_state_dump(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check() -> None:
-        async with followed() as (world, follower), world.client() as client:
-            waiting(world)
-            world.backend.follower = follower
-            monkeypatch.setattr(type(world.backend), "diagnostics", lambda _: {"held": {"ns/p": "It has gates."}})
-            said = await client.get("/api/v1/why/ns/p")
-            assert said.status_code == 404
-            assert "the scheduler is not asked for pod ns/p now: It has gates." in said.text
-
-    asyncio.run(check())
+async def test_what_the_resource_manager_alone_knows_is_told_from_a_state_dump(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with followed() as (world, follower), world.client() as client:
+        waiting(world)
+        world.backend.follower = follower
+        monkeypatch.setattr(type(world.backend), "diagnostics", lambda _: {"held": {"ns/p": "It has gates."}})
+        said = await client.get("/api/v1/why/ns/p")
+        assert said.status_code == 404
+        assert "the scheduler is not asked for pod ns/p now: It has gates." in said.text
 
 
 STOPPED = """

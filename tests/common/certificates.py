@@ -47,3 +47,13 @@ def make_certificates(folder: Path, *names: str) -> Path:
         sign = ("x509", "-req", "-days", "2", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key")
         openssl(*sign, "-CAcreateserial", "-extfile", "names", "-out", f"{name}.pem")
     return folder
+
+
+def self_signed(folder: Path) -> tuple[bytes, bytes]:
+    """Make a key and a certificate for localhost that it signs, `key.pem` and `certificate.pem`; return both."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not here: it makes the certificate")
+    words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
+    files = ("-keyout", "key.pem", "-out", "certificate.pem")
+    subprocess.run(["openssl", *words.split(), *files], cwd=folder, check=True, capture_output=True)
+    return (folder / "key.pem").read_bytes(), (folder / "certificate.pem").read_bytes()

@@ -8,7 +8,6 @@ import io
 import json
 import logging
 import signal
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from common.certificates import self_signed
 from common.virtual import run
 from common.waiting import WAIT_S, eventually, wait_for
 from licorne.grpc.service import Security, Service, Web
@@ -53,12 +53,8 @@ async def ended(reader: asyncio.StreamReader) -> None:
 
 
 def test_an_unfinished_tls_handshake_is_closed_and_a_failed_one_is_logged(tmp_path: Path) -> None:
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    try:
-        subprocess.run([*command, "-keyout", "key", "-out", "crt"], cwd=tmp_path, check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("openssl is not here: it makes the certificate")
-    security = Security(certificate=(tmp_path / "crt").read_bytes(), key=(tmp_path / "key").read_bytes())
+    key, certificate = self_signed(tmp_path)
+    security = Security(certificate=certificate, key=key)
 
     async def story(log: Log) -> None:
         async with listening(head_s=0.5, security=security, log=log) as (_, address):
@@ -78,53 +74,44 @@ def test_an_unfinished_tls_handshake_is_closed_and_a_failed_one_is_logged(tmp_pa
     assert (told["peer"], told["reason"]) == ("TLS", "http request")
 
 
-def test_unfinished_request_heads_lock_no_client_out() -> None:
-    async def story() -> None:
-        async with listening(most=40, quiet_most=1000) as (made, address):
-            assert made.web is not None
-            silent = [await asyncio.open_connection(*address) for _ in range(60)]
-            for _, writer in silent:
-                writer.write(HALF)
-            async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=WAIT_S) as client:
-                for _ in range(5):
-                    assert (await client.get("/ws/v1/metrics")).status_code == 200
-            await ended(silent[0][0])  # the oldest made room
-            assert len(made.web._state.connections) <= 41
-            for _, writer in silent:
-                writer.close()
-
-    asyncio.run(story())
-
-
-def test_quiet_connections_per_address_are_bounded() -> None:
-    async def story() -> None:
-        async with listening(quiet_most=5) as (made, address):
-            silent = [await asyncio.open_connection(*address) for _ in range(9)]
-            for reader, _ in silent[:4]:
-                await ended(reader)
-            assert not silent[8][0].at_eof()
-            for _, writer in silent:
-                writer.close()
-            web = made.web
-            assert web is not None
-            await eventually(lambda: not web.connections._quiet)
-            assert web.connections._by_address == {}
-
-    asyncio.run(story())
-
-
-def test_a_client_that_reads_no_answer_is_cut_off() -> None:
-    async def story() -> None:
-        async with listening(send_s=0.5) as (made, address):
-            assert made.web is not None
-            _, writer = await asyncio.open_connection(*address, limit=1024)
-            state = made.web._state
-            await eventually(lambda: state.connections)
-            writer.write(b"GET /openapi.json HTTP/1.1\r\nHost: here\r\n\r\n" * 2_000)
-            await eventually(lambda: not state.connections)
+async def test_unfinished_request_heads_lock_no_client_out() -> None:
+    async with listening(most=40, quiet_most=1000) as (made, address):
+        assert made.web is not None
+        silent = [await asyncio.open_connection(*address) for _ in range(60)]
+        for _, writer in silent:
+            writer.write(HALF)
+        async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=WAIT_S) as client:
+            for _ in range(5):
+                assert (await client.get("/ws/v1/metrics")).status_code == 200
+        await ended(silent[0][0])  # the oldest made room
+        assert len(made.web._state.connections) <= 41
+        for _, writer in silent:
             writer.close()
 
-    asyncio.run(story())
+
+async def test_quiet_connections_per_address_are_bounded() -> None:
+    async with listening(quiet_most=5) as (made, address):
+        silent = [await asyncio.open_connection(*address) for _ in range(9)]
+        for reader, _ in silent[:4]:
+            await ended(reader)
+        assert not silent[8][0].at_eof()
+        for _, writer in silent:
+            writer.close()
+        web = made.web
+        assert web is not None
+        await eventually(lambda: not web.connections._quiet)
+        assert web.connections._by_address == {}
+
+
+async def test_a_client_that_reads_no_answer_is_cut_off() -> None:
+    async with listening(send_s=0.5) as (made, address):
+        assert made.web is not None
+        _, writer = await asyncio.open_connection(*address, limit=1024)
+        state = made.web._state
+        await eventually(lambda: state.connections)
+        writer.write(b"GET /openapi.json HTTP/1.1\r\nHost: here\r\n\r\n" * 2_000)
+        await eventually(lambda: not state.connections)
+        writer.close()
 
 
 REFUSED = {
@@ -269,17 +256,14 @@ def test_a_connection_is_closed_when_no_request_comes_for_long(what: str) -> Non
     run(story())
 
 
-def test_a_server_keeps_idle_connections_for_longer_than_clients_do() -> None:
-    async def story() -> None:
-        async with listening() as (made, address):
-            assert made.web is not None
-            _, writer = await asyncio.open_connection(*address)
-            await eventually(lambda: made.web is not None and made.web._state.connections)
-            (http,) = made.web._state.connections
-            assert vars(http)["timeout_keep_alive"] == made.web.connections.idle_s
-            writer.close()
-
-    asyncio.run(story())
+async def test_a_server_keeps_idle_connections_for_longer_than_clients_do() -> None:
+    async with listening() as (made, address):
+        assert made.web is not None
+        _, writer = await asyncio.open_connection(*address)
+        await eventually(lambda: made.web is not None and made.web._state.connections)
+        (http,) = made.web._state.connections
+        assert vars(http)["timeout_keep_alive"] == made.web.connections.idle_s
+        writer.close()
 
 
 @pytest.mark.parametrize("request_", [GET, GET[:-2] + b"Connection: close\r\n\r\n", b"\x16\x03\x01 what\r\n\r\n"])

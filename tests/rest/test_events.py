@@ -18,7 +18,7 @@ from common.waiting import eventually
 from licorne.host.web.event_ring import STREAM_BUFFER
 from licorne.host.web.rest import RequestLimits
 from licorne.si.messages import Allocation, Release
-from rest.world import World, busy, run
+from rest.world import World, busy
 
 BATCH = "/ws/v1/events/batch"
 STREAM = "/ws/v1/events/stream"
@@ -134,105 +134,87 @@ class Stream:
         return self.lines
 
 
-def test_a_stream_follows() -> None:
-    async def story() -> None:
-        world = World().register()
-        stream = Stream(world)
-        assert await stream.until(1) == [{"InstanceUUID": "u-u-i-d"}]
-        world.node("n1", vcore=1)
-        lines = await stream.until(4)
-        assert [line.get("message") for line in lines[1:]] == ["schedulable: true", None, "Node added to the scheduler"]
-        stream.leave()
-        await stream.done.wait()
-        assert not world.monitor.ring.listeners
-
-    run(story())
+async def test_a_stream_follows() -> None:
+    world = World().register()
+    stream = Stream(world)
+    assert await stream.until(1) == [{"InstanceUUID": "u-u-i-d"}]
+    world.node("n1", vcore=1)
+    lines = await stream.until(4)
+    assert [line.get("message") for line in lines[1:]] == ["schedulable: true", None, "Node added to the scheduler"]
+    stream.leave()
+    await stream.done.wait()
+    assert not world.monitor.ring.listeners
 
 
-def test_settings_that_belong_to_the_process_have_no_effect_in_extra_config() -> None:
-    async def story() -> None:
-        extra = {"event.ringBufferCapacity": "1", "event.RESTResponseSize": "1", "event.maxStreamsPerHost": "1"}
-        world = World().register(**extra).register("off", **{"event.trackingEnabled": "false"}).node("n", vcore=1)
-        streams = [Stream(world, "count=100"), Stream(world, "count=100")]
-        for stream in streams:
-            lines = await stream.until(8)  # all that is told of the one who did not switch it off
-            assert lines[-1]["message"] == "Node added to the scheduler"
-            assert stream.status == 200
-            stream.leave()
-            await stream.done.wait()
-
-    run(story())
-
-
-def test_a_stream_begins_with_past_events_without_gap_or_duplicate() -> None:
-    async def story() -> None:
-        world = World().register()
-        past = world.monitor.ring.made
-        stream = Stream(world, "count=3")
-        await stream.until(1)
-        world.node("n1", vcore=1)
-        lines = (await stream.until(7))[1:]
-        batch = world.monitor.ring.batch(past - 3, 100)[0]
-        assert batch is not None
-        assert [line["timestampNano"] for line in lines] == [event.time_ns for event in batch]
-        assert [line["objectID"] for line in lines] == [event.object_id for event in batch]
-        stream.leave()
-        await stream.done.wait()
-
-    run(story())
-
-
-def test_a_slow_reader_is_cut() -> None:
-    async def story() -> None:
-        world = World().register()
-        stream = Stream(world)
-        await stream.until(1)
-        stream.gate.clear()
-        for number in range(STREAM_BUFFER):
-            world.node(f"n{number}", vcore=1)
-        stream.gate.set()
-        await stream.done.wait()
-        assert stream.lines[-1]["message"] == "Event stream was closed by the producer"
+async def test_settings_that_belong_to_the_process_have_no_effect_in_extra_config() -> None:
+    extra = {"event.ringBufferCapacity": "1", "event.RESTResponseSize": "1", "event.maxStreamsPerHost": "1"}
+    world = World().register(**extra).register("off", **{"event.trackingEnabled": "false"}).node("n", vcore=1)
+    streams = [Stream(world, "count=100"), Stream(world, "count=100")]
+    for stream in streams:
+        lines = await stream.until(8)  # all that is told of the one who did not switch it off
+        assert lines[-1]["message"] == "Node added to the scheduler"
         assert stream.status == 200
-        assert len(stream.lines) <= STREAM_BUFFER + 3
-        assert not world.monitor.ring.listeners
-
-    run(story())
-
-
-def test_a_stream_without_a_reader_is_closed() -> None:
-    async def story() -> None:
-        world = World(limits=RequestLimits(send_s=0.02)).register()
-        stream = Stream(world)
-        await stream.until(1)
-        stream.gate.clear()
-        world.node("n", vcore=1)
+        stream.leave()
         await stream.done.wait()
-        assert not world.monitor.ring.listeners
-
-    run(story())
 
 
-def test_streams_are_counted() -> None:
-    async def story() -> None:
-        world = World(limits=RequestLimits(streams=3, streams_per_host=2)).register()
-        streams = [Stream(world, host=host) for host in ("a", "a", "b")]
-        for stream in streams:
-            await stream.until(1)
-        for host in ("a", "c"):
-            refused = Stream(world, host=host)
-            await refused.done.wait()
-            assert (refused.status, refused.lines[0]["message"]) == (503, "Too many streaming connections")
-        streams[0].leave()
-        await streams[0].done.wait()
-        late = Stream(world, host="c")
-        await late.until(1)
-        assert late.status == 200
-        for stream in [*streams, late]:
-            stream.leave()
-            await stream.done.wait()
+async def test_a_stream_begins_with_past_events_without_gap_or_duplicate() -> None:
+    world = World().register()
+    past = world.monitor.ring.made
+    stream = Stream(world, "count=3")
+    await stream.until(1)
+    world.node("n1", vcore=1)
+    lines = (await stream.until(7))[1:]
+    batch = world.monitor.ring.batch(past - 3, 100)[0]
+    assert batch is not None
+    assert [line["timestampNano"] for line in lines] == [event.time_ns for event in batch]
+    assert [line["objectID"] for line in lines] == [event.object_id for event in batch]
+    stream.leave()
+    await stream.done.wait()
 
-    run(story())
+
+async def test_a_slow_reader_is_cut() -> None:
+    world = World().register()
+    stream = Stream(world)
+    await stream.until(1)
+    stream.gate.clear()
+    for number in range(STREAM_BUFFER):
+        world.node(f"n{number}", vcore=1)
+    stream.gate.set()
+    await stream.done.wait()
+    assert stream.lines[-1]["message"] == "Event stream was closed by the producer"
+    assert stream.status == 200
+    assert len(stream.lines) <= STREAM_BUFFER + 3
+    assert not world.monitor.ring.listeners
+
+
+async def test_a_stream_without_a_reader_is_closed() -> None:
+    world = World(limits=RequestLimits(send_s=0.02)).register()
+    stream = Stream(world)
+    await stream.until(1)
+    stream.gate.clear()
+    world.node("n", vcore=1)
+    await stream.done.wait()
+    assert not world.monitor.ring.listeners
+
+
+async def test_streams_are_counted() -> None:
+    world = World(limits=RequestLimits(streams=3, streams_per_host=2)).register()
+    streams = [Stream(world, host=host) for host in ("a", "a", "b")]
+    for stream in streams:
+        await stream.until(1)
+    for host in ("a", "c"):
+        refused = Stream(world, host=host)
+        await refused.done.wait()
+        assert (refused.status, refused.lines[0]["message"]) == (503, "Too many streaming connections")
+    streams[0].leave()
+    await streams[0].done.wait()
+    late = Stream(world, host="c")
+    await late.until(1)
+    assert late.status == 200
+    for stream in [*streams, late]:
+        stream.leave()
+        await stream.done.wait()
 
 
 # -- what they take ------------------------------------------------------------------------------------------

@@ -32,69 +32,59 @@ async def flood(peer: Peer, count: int) -> None:
         await peer.send("allocation", v19.AllocationRequest(rm_id=peer.rm_id, allocations=asks))
 
 
-def test_a_slow_reader_is_slowed_down_then_paused_and_loses_nothing() -> None:
+async def test_a_slow_reader_is_slowed_down_then_paused_and_loses_nothing() -> None:
     count, room = 20_000, 300_000
-
-    async def run() -> None:
-        settings = {"buffer_bytes": room, "slow_after_s": 0.5, "batch": 50, "names": 5000}
-        async with (
-            service(settings=settings) as serving,
-            Peer(serving.addresses[0], "slow") as peer,
-            Peer(serving.addresses[0], "quick") as other,
-        ):
-            await peer.register()
-            await peer.node(vcore=10**9)
-            await peer.application()
-            flooding = asyncio.create_task(flood(peer, count))
-            session = serving.sessions.by_id["slow"]
-            await eventually(lambda: session.state is State.PAUSED, "it was not paused")
-            assert session.buffered < room + 4 * 50 * 2200
-            assert not flooding.done()  # its requests are not read
-            await other.running()  # meanwhile others are served
-            await other.asks("k")
-            assert await other.allocations(1) == {"k": "n1"}
-            found = await peer.allocations(count)
-            await flooding
-            assert set(found) == {f"{i}{LONG}" for i in range(count)}
-            assert session.state is State.RUNNING
-            await eventually(lambda: session.buffered == 0, "bytes are counted that were sent")  # counted after sending
-            serving.api.validate()
-
-    asyncio.run(run())
+    settings = {"buffer_bytes": room, "slow_after_s": 0.5, "batch": 50, "names": 5000}
+    async with (
+        service(settings=settings) as serving,
+        Peer(serving.addresses[0], "slow") as peer,
+        Peer(serving.addresses[0], "quick") as other,
+    ):
+        await peer.register()
+        await peer.node(vcore=10**9)
+        await peer.application()
+        flooding = asyncio.create_task(flood(peer, count))
+        session = serving.sessions.by_id["slow"]
+        await eventually(lambda: session.state is State.PAUSED, "it was not paused")
+        assert session.buffered < room + 4 * 50 * 2200
+        assert not flooding.done()  # its requests are not read
+        await other.running()  # meanwhile others are served
+        await other.asks("k")
+        assert await other.allocations(1) == {"k": "n1"}
+        found = await peer.allocations(count)
+        await flooding
+        assert set(found) == {f"{i}{LONG}" for i in range(count)}
+        assert session.state is State.RUNNING
+        await eventually(lambda: session.buffered == 0, "bytes are counted that were sent")  # counted after sending
+        serving.api.validate()
 
 
-def test_a_client_that_never_reads_is_stopped() -> None:
-    async def run() -> None:
-        settings = {"buffer_bytes": 100_000, "slow_after_s": 0.2, "names": 5000}
-        async with service(settings=settings) as serving, Peer(serving.addresses[0]) as peer:
-            await peer.register()
-            await peer.node(vcore=10**9)
-            await peer.application()
-            serving.retune(replace(serving.settings, rm_timeout_s=0.3), {})
-            flooding = asyncio.create_task(flood(peer, 20_000))
-            await eventually(lambda: not serving.sessions.by_id, "it was not stopped")
-            assert serving.api.cluster.managers == {}
-            assert (await peer.ending("node"))[1].startswith("RESYNC")
-            flooding.cancel()
-            await asyncio.wait([flooding])
-
-    asyncio.run(run())
+async def test_a_client_that_never_reads_is_stopped() -> None:
+    settings = {"buffer_bytes": 100_000, "slow_after_s": 0.2, "names": 5000}
+    async with service(settings=settings) as serving, Peer(serving.addresses[0]) as peer:
+        await peer.register()
+        await peer.node(vcore=10**9)
+        await peer.application()
+        serving.retune(replace(serving.settings, rm_timeout_s=0.3), {})
+        flooding = asyncio.create_task(flood(peer, 20_000))
+        await eventually(lambda: not serving.sessions.by_id, "it was not stopped")
+        assert serving.api.cluster.managers == {}
+        assert (await peer.ending("node"))[1].startswith("RESYNC")
+        flooding.cancel()
+        await asyncio.wait([flooding])
 
 
-def test_a_message_that_is_too_long_ends_the_stream_and_nothing_else() -> None:
-    async def run() -> None:
-        async with service(settings={"message_bytes": 10_000}) as serving, Peer(serving.addresses[0]) as peer:
-            await peer.running()
-            await peer.asks("x" * 20_000)
-            code, text = await peer.ending("allocation")
-            assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
-            assert "10000" in text
-            assert serving.sessions.by_id["rm"].state is State.RUNNING
-            del peer.calls["allocation"]
-            await peer.asks("k")
-            assert await peer.allocations(1) == {"k": "n1"}
-
-    asyncio.run(run())
+async def test_a_message_that_is_too_long_ends_the_stream_and_nothing_else() -> None:
+    async with service(settings={"message_bytes": 10_000}) as serving, Peer(serving.addresses[0]) as peer:
+        await peer.running()
+        await peer.asks("x" * 20_000)
+        code, text = await peer.ending("allocation")
+        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "10000" in text
+        assert serving.sessions.by_id["rm"].state is State.RUNNING
+        del peer.calls["allocation"]
+        await peer.asks("k")
+        assert await peer.allocations(1) == {"k": "n1"}
 
 
 def test_responses_are_divided_into_messages_of_bounded_length() -> None:
@@ -106,54 +96,45 @@ def test_responses_are_divided_into_messages_of_bounded_length() -> None:
     assert len(list(pieces(adapt_v19, outputs[:1], "rm", 5))) == 1  # there is nothing to cut
 
 
-def test_too_many_streams_and_resource_managers() -> None:
-    async def run() -> None:
-        settings = {"streams": 2, "managers": 1, "name_chars": 10}
-        async with service(settings=settings) as serving, Peer(serving.addresses[0]) as peer:
-            await peer.running()
-            code, text = await peer.ending("allocation")
-            assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
-            assert "2 streams" in text
-            for rm_id, wanted in (
-                ("b", grpc.StatusCode.RESOURCE_EXHAUSTED),
-                ("a-long-name", grpc.StatusCode.INVALID_ARGUMENT),
-            ):
-                async with Peer(serving.addresses[0], rm_id) as other:
-                    with pytest.raises(grpc.aio.AioRpcError) as refusal:
-                        await other.register()
-                    assert refusal.value.code() is wanted
-
-    asyncio.run(run())
+async def test_too_many_streams_and_resource_managers() -> None:
+    settings = {"streams": 2, "managers": 1, "name_chars": 10}
+    async with service(settings=settings) as serving, Peer(serving.addresses[0]) as peer:
+        await peer.running()
+        code, text = await peer.ending("allocation")
+        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "2 streams" in text
+        for rm_id, wanted in (
+            ("b", grpc.StatusCode.RESOURCE_EXHAUSTED),
+            ("a-long-name", grpc.StatusCode.INVALID_ARGUMENT),
+        ):
+            async with Peer(serving.addresses[0], rm_id) as other:
+                with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                    await other.register()
+                assert refusal.value.code() is wanted
 
 
-def test_a_refused_configuration_changes_nothing() -> None:
-    async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as peer, Peer(serving.addresses[0]) as second:
-            await peer.running()
-            with pytest.raises(grpc.aio.AioRpcError) as refusal:
-                await second.register(config="partitions: 7")
-            assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-            assert str(refusal.value.details()).startswith("registration of RM failed: ")
-            async with Peer(serving.addresses[0], "") as nameless:
-                with pytest.raises(grpc.aio.AioRpcError, match="rmID: must not be empty"):
-                    await nameless.register()
-            await peer.asks("k")
-            assert await peer.allocations(1) == {"k": "n1"}
-
-    asyncio.run(run())
+async def test_a_refused_configuration_changes_nothing() -> None:
+    async with service() as serving, Peer(serving.addresses[0]) as peer, Peer(serving.addresses[0]) as second:
+        await peer.running()
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await second.register(config="partitions: 7")
+        assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert str(refusal.value.details()).startswith("registration of RM failed: ")
+        async with Peer(serving.addresses[0], "") as nameless:
+            with pytest.raises(grpc.aio.AioRpcError, match="rmID: must not be empty"):
+                await nameless.register()
+        await peer.asks("k")
+        assert await peer.allocations(1) == {"k": "n1"}
 
 
 # -- where it listens ------------------------------------------------------------------------------------
 
 
-def test_a_unix_socket(tmp_path: Path) -> None:
-    async def run() -> None:
-        path = tmp_path / "licorne.sock"
-        async with service(f"unix://{path}") as serving, Peer(f"unix:{path}") as peer:
-            assert serving.addresses == [f"unix:{path}"]
-            await peer.running()
-
-    asyncio.run(run())
+async def test_a_unix_socket(tmp_path: Path) -> None:
+    path = tmp_path / "licorne.sock"
+    async with service(f"unix://{path}") as serving, Peer(f"unix:{path}") as peer:
+        assert serving.addresses == [f"unix:{path}"]
+        await peer.running()
 
 
 @pytest.mark.parametrize(
@@ -208,28 +189,22 @@ def test_beyond_loopback_with_protection_or_by_name(security: dict[str, Any]) ->
     Security(**security).check(["0.0.0.0:0"])
 
 
-def test_an_address_in_use() -> None:
-    async def run() -> None:
-        async with service() as serving:
-            with pytest.raises(SecurityError, match="cannot listen"):
-                await Service([serving.addresses[0]]).start()
-
-    asyncio.run(run())
+async def test_an_address_in_use() -> None:
+    async with service() as serving:
+        with pytest.raises(SecurityError, match="cannot listen"):
+            await Service([serving.addresses[0]]).start()
 
 
-def test_a_token() -> None:
-    async def run() -> None:
-        async with service(security=Security(token="sesame")) as serving:  # noqa: S106
-            for given in ((), (("authorization", "Bearer simsim"),)):
-                async with Peer(serving.addresses[0], metadata=given) as stranger:
-                    with pytest.raises(grpc.aio.AioRpcError) as refusal:
-                        await stranger.register()
-                    assert refusal.value.code() is grpc.StatusCode.UNAUTHENTICATED
-                    assert (await stranger.ending("node"))[0] is grpc.StatusCode.UNAUTHENTICATED
-            async with Peer(serving.addresses[0], metadata=(("authorization", "Bearer sesame"),)) as friend:
-                await friend.running()
-
-    asyncio.run(run())
+async def test_a_token() -> None:
+    async with service(security=Security(token="sesame")) as serving:  # noqa: S106
+        for given in ((), (("authorization", "Bearer simsim"),)):
+            async with Peer(serving.addresses[0], metadata=given) as stranger:
+                with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                    await stranger.register()
+                assert refusal.value.code() is grpc.StatusCode.UNAUTHENTICATED
+                assert (await stranger.ending("node"))[0] is grpc.StatusCode.UNAUTHENTICATED
+        async with Peer(serving.addresses[0], metadata=(("authorization", "Bearer sesame"),)) as friend:
+            await friend.running()
 
 
 @pytest.mark.parametrize("given", [{"streams": 0}, {"rm_timeout_s": -1.0}, {"batch": 1 << 40}])
@@ -241,24 +216,21 @@ def test_settings_that_make_no_sense_are_refused(given: dict[str, Any]) -> None:
 # -- gRPC's own services ---------------------------------------------------------------------------------
 
 
-def test_health_and_reflection() -> None:
+async def test_health_and_reflection() -> None:
     from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
     from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc  # noqa: PLC0415
 
-    async def run() -> None:
-        async with service() as serving, grpc.aio.insecure_channel(serving.addresses[0]) as channel:
-            health = health_pb2_grpc.HealthStub(channel)
-            for name in ("", "si.v1.Scheduler"):
-                answer = await health.Check(health_pb2.HealthCheckRequest(service=name))
-                assert answer.status == health_pb2.HealthCheckResponse.SERVING
-            stub = reflection_pb2_grpc.ServerReflectionStub(channel)
-            call = stub.ServerReflectionInfo()
-            await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
-            listed = (await call.read()).list_services_response.service
-            assert "si.v1.Scheduler" in {item.name for item in listed}
-            await call.write(reflection_pb2.ServerReflectionRequest(file_containing_symbol="si.v1.Scheduler"))
-            described = (await call.read()).file_descriptor_response.file_descriptor_proto
-            assert any(b"UpdateAllocation" in file for file in described)
-            await call.done_writing()
-
-    asyncio.run(run())
+    async with service() as serving, grpc.aio.insecure_channel(serving.addresses[0]) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        for name in ("", "si.v1.Scheduler"):
+            answer = await health.Check(health_pb2.HealthCheckRequest(service=name))
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+        call = stub.ServerReflectionInfo()
+        await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+        listed = (await call.read()).list_services_response.service
+        assert "si.v1.Scheduler" in {item.name for item in listed}
+        await call.write(reflection_pb2.ServerReflectionRequest(file_containing_symbol="si.v1.Scheduler"))
+        described = (await call.read()).file_descriptor_response.file_descriptor_proto
+        assert any(b"UpdateAllocation" in file for file in described)
+        await call.done_writing()

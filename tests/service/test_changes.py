@@ -95,79 +95,67 @@ REFUSED = "configuration refused, the old one stays"
 APPLIED = "queue configuration applied"
 
 
-def test_a_good_change_takes_effect_and_a_bad_one_keeps_the_old_configuration(tmp_path: Path) -> None:
+async def test_a_good_change_takes_effect_and_a_bad_one_keeps_the_old_configuration(tmp_path: Path) -> None:
     file = tmp_path / "queues.yaml"
     file.write_text(QUEUES % "a")
-
-    async def story() -> None:
-        async with (
-            running(options={"licorne.config": str(file)}) as made,
-            Peer(made.service.addresses[0], "rm") as peer,
-            Peer(made.service.addresses[0], "own") as other,
-        ):
-            await peer.running()
-            await other.register(config=QUEUES % "a")
-            assert made.queue_of("rm", "app") == "root.a"
-            secret = "OPEN-SESAME"  # noqa: S105
-            swap(file, (QUEUES % "b").replace("submitacl: '*'", f"submitacl: '*'\n        max: {secret}"))
-            refused = await made.until(REFUSED)
-            assert (refused["line"], refused["column"], refused["rule"]) == (9, 9, "yaml-key-unknown")
-            assert (await peer.application("second")).accepted
-            assert made.queue_of("rm", "second") == "root.a"
-            swap(file, QUEUES % "b")
-            assert (await made.until(APPLIED))["managers"] == 1
-            assert (await peer.application("third")).accepted
-            assert made.queue_of("rm", "third") == "root.b"
-            for rm_id, rule in (("rm", "root.b"), ("own", "root.a")):
-                partition = made.service.api.cluster.partition(rm_id)
-                assert partition.config.placement_rules[0].value == rule
-            async with Peer(made.service.addresses[0], "late") as late:
-                await late.register()
-                assert made.service.api.cluster.partition("late").config.placement_rules[0].value == "root.b"
-            assert secret not in made.out.getvalue()
-
-    asyncio.run(story())
+    async with (
+        running(options={"licorne.config": str(file)}) as made,
+        Peer(made.service.addresses[0], "rm") as peer,
+        Peer(made.service.addresses[0], "own") as other,
+    ):
+        await peer.running()
+        await other.register(config=QUEUES % "a")
+        assert made.queue_of("rm", "app") == "root.a"
+        secret = "OPEN-SESAME"  # noqa: S105
+        swap(file, (QUEUES % "b").replace("submitacl: '*'", f"submitacl: '*'\n        max: {secret}"))
+        refused = await made.until(REFUSED)
+        assert (refused["line"], refused["column"], refused["rule"]) == (9, 9, "yaml-key-unknown")
+        assert (await peer.application("second")).accepted
+        assert made.queue_of("rm", "second") == "root.a"
+        swap(file, QUEUES % "b")
+        assert (await made.until(APPLIED))["managers"] == 1
+        assert (await peer.application("third")).accepted
+        assert made.queue_of("rm", "third") == "root.b"
+        for rm_id, rule in (("rm", "root.b"), ("own", "root.a")):
+            partition = made.service.api.cluster.partition(rm_id)
+            assert partition.config.placement_rules[0].value == rule
+        async with Peer(made.service.addresses[0], "late") as late:
+            await late.register()
+            assert made.service.api.cluster.partition("late").config.placement_rules[0].value == "root.b"
+        assert secret not in made.out.getvalue()
 
 
-def test_a_raised_quota_wakes_asks_that_wait(tmp_path: Path) -> None:
+async def test_a_raised_quota_wakes_asks_that_wait(tmp_path: Path) -> None:
     file = tmp_path / "queues.yaml"
     limited = QUEUES % "a" + "            resources: {max: {vcore: %d}}\n"
     file.write_text((limited % 1).replace("root.a", "root.b"))
-
-    async def story() -> None:
-        async with running(options={"licorne.config": str(file)}) as made, Peer(made.service.addresses[0]) as peer:
-            await peer.running()
-            await peer.asks("first", "second")
-            assert len(await peer.allocations(1)) == 1
-            swap(file, (limited % 2).replace("root.a", "root.b"))
-            assert len(await peer.allocations(1)) == 1
-            made.service.api.validate()
-
-    asyncio.run(story())
+    async with running(options={"licorne.config": str(file)}) as made, Peer(made.service.addresses[0]) as peer:
+        await peer.running()
+        await peer.asks("first", "second")
+        assert len(await peer.allocations(1)) == 1
+        swap(file, (limited % 2).replace("root.a", "root.b"))
+        assert len(await peer.allocations(1)) == 1
+        made.service.api.validate()
 
 
-def test_a_file_that_vanishes_or_is_empty_keeps_the_old_configuration(tmp_path: Path) -> None:
+async def test_a_file_that_vanishes_or_is_empty_keeps_the_old_configuration(tmp_path: Path) -> None:
     file = tmp_path / "queues.yaml"
     file.write_text(QUEUES % "a")
-
-    async def story() -> None:
-        async with running(options={"licorne.policy-group": f"g={file}"}) as made:
-            file.unlink()
-            assert "no such file" in (await made.until(REFUSED))["reason"]
-            file.write_text("")
-            assert (await made.until(REFUSED, 2))["rule"] == "has no partition"
-            file.write_bytes(b"\xff")
-            assert "is not UTF-8 text" in (await made.until(REFUSED, 3))["reason"]
-            file.write_text(QUEUES % "b")
-            await made.until(APPLIED)
-            async with Peer(made.service.addresses[0]) as peer:
-                await peer.register(policy_group="g")
-                assert made.service.api.cluster.partition("rm").config.placement_rules[0].value == "root.b"
-
-    asyncio.run(story())
+    async with running(options={"licorne.policy-group": f"g={file}"}) as made:
+        file.unlink()
+        assert "no such file" in (await made.until(REFUSED))["reason"]
+        file.write_text("")
+        assert (await made.until(REFUSED, 2))["rule"] == "has no partition"
+        file.write_bytes(b"\xff")
+        assert "is not UTF-8 text" in (await made.until(REFUSED, 3))["reason"]
+        file.write_text(QUEUES % "b")
+        await made.until(APPLIED)
+        async with Peer(made.service.addresses[0]) as peer:
+            await peer.register(policy_group="g")
+            assert made.service.api.cluster.partition("rm").config.placement_rules[0].value == "root.b"
 
 
-def test_a_mounted_config_map_that_is_swapped(tmp_path: Path) -> None:
+async def test_a_mounted_config_map_that_is_swapped(tmp_path: Path) -> None:
     """Settings, and the configurations of two policy groups, change in one step; each resource manager gets its own."""
 
     def release(name: str, **texts: str) -> None:
@@ -180,124 +168,110 @@ def test_a_mounted_config_map_that_is_swapped(tmp_path: Path) -> None:
         (tmp_path / "..data_tmp").symlink_to(name)
         (tmp_path / "..data_tmp").rename(tmp_path / "..data")
 
-    async def story() -> None:
-        release("..1", queues=QUEUES % "a", other=QUEUES % "a")
-        async with (
-            running(file=tmp_path) as made,
-            Peer(made.service.addresses[0], "x") as x,
-            Peer(made.service.addresses[0], "y") as y,
-        ):
-            await x.register()
-            await y.register(policy_group="other")
-            release("..2", queues=QUEUES % "b", other=QUEUES % "a", third=QUEUES % "b")
-            await made.until(APPLIED, 2)
-            assert {one["file"].rpartition("[")[2]: one["managers"] for one in made.said(APPLIED)} == {
-                "queues.yaml]": 1,
-                "third.yaml]": 0,
-            }
-            rules = {name: made.service.api.cluster.partition(name).config.placement_rules[0].value for name in "xy"}
-            assert rules == {"x": "root.b", "y": "root.a"}
-            release("..3", queues=QUEUES % "a", other="partitions: 7")
-            await made.until(REFUSED)  # nothing of the folder is taken
-            assert made.service.api.cluster.partition("x").config.placement_rules[0].value == "root.b"
-
-    asyncio.run(story())
+    release("..1", queues=QUEUES % "a", other=QUEUES % "a")
+    async with (
+        running(file=tmp_path) as made,
+        Peer(made.service.addresses[0], "x") as x,
+        Peer(made.service.addresses[0], "y") as y,
+    ):
+        await x.register()
+        await y.register(policy_group="other")
+        release("..2", queues=QUEUES % "b", other=QUEUES % "a", third=QUEUES % "b")
+        await made.until(APPLIED, 2)
+        assert {one["file"].rpartition("[")[2]: one["managers"] for one in made.said(APPLIED)} == {
+            "queues.yaml]": 1,
+            "third.yaml]": 0,
+        }
+        rules = {name: made.service.api.cluster.partition(name).config.placement_rules[0].value for name in "xy"}
+        assert rules == {"x": "root.b", "y": "root.a"}
+        release("..3", queues=QUEUES % "a", other="partitions: 7")
+        await made.until(REFUSED)  # nothing of the folder is taken
+        assert made.service.api.cluster.partition("x").config.placement_rules[0].value == "root.b"
 
 
-def test_a_configuration_set_by_rest_lasts_until_the_file_changes(tmp_path: Path) -> None:
+async def test_a_configuration_set_by_rest_lasts_until_the_file_changes(tmp_path: Path) -> None:
     file = tmp_path / "queues.yaml"
     file.write_text(QUEUES % "a")
-
-    async def story() -> None:
-        async with running(options={"licorne.config": str(file)}) as made, Peer(made.service.addresses[0]) as peer:
-            await peer.register()
-            assert made.service.web is not None
-            partition = made.service.api.cluster.partition("rm")
-            async with httpx.AsyncClient(base_url=f"http://{made.service.web.addresses[0]}", timeout=WAIT_S) as client:
-                by_rest = (QUEUES % "b") + "          - name: c\n"
-                assert (await client.put("/ws/v1/config", content=by_rest)).status_code == 200
-            made.changes.again()
-            await made.until("configuration read again, nothing has changed")
-            assert partition.config.placement_rules[0].value == "root.b"
-            swap(file, (QUEUES % "a") + "          - name: d\n")
-            await made.until("a configuration that REST had set is replaced by that of the file")
-            assert partition.config.placement_rules[0].value == "root.a"
-
-    asyncio.run(story())
+    async with running(options={"licorne.config": str(file)}) as made, Peer(made.service.addresses[0]) as peer:
+        await peer.register()
+        assert made.service.web is not None
+        partition = made.service.api.cluster.partition("rm")
+        async with httpx.AsyncClient(base_url=f"http://{made.service.web.addresses[0]}", timeout=WAIT_S) as client:
+            by_rest = (QUEUES % "b") + "          - name: c\n"
+            assert (await client.put("/ws/v1/config", content=by_rest)).status_code == 200
+        made.changes.again()
+        await made.until("configuration read again, nothing has changed")
+        assert partition.config.placement_rules[0].value == "root.b"
+        swap(file, (QUEUES % "a") + "          - name: d\n")
+        await made.until("a configuration that REST had set is replaced by that of the file")
+        assert partition.config.placement_rules[0].value == "root.a"
 
 
-def test_settings_that_take_effect_at_once(tmp_path: Path) -> None:
+async def test_settings_that_take_effect_at_once(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("log.level: info\n")
 
     def write(*lines: str) -> None:
         swap(file, "".join(f"{line}\n" for line in lines))
 
-    async def story() -> None:
-        async with running(file=file) as made, Peer(made.service.addresses[0]) as peer:
-            await peer.running()
-            monitor, web = made.service.monitor, made.service.web
-            assert monitor is not None
-            assert web is not None
-            events = monitor.ring.made
-            assert events > 0
-            write(
-                "event.trackingEnabled: false",
-                "event.ringBufferCapacity: 2",
-                "event.maxStreams: 3",
-                "health.checkInterval: 0",
-                "log.level: error",
-                "log.core.config.level: info",
-                "priority.class.high: 7",
-                "licorne.max-managers: 1",
-                "licorne.max-message: 5",
-                "licorne.rm-timeout: 5",
-            )
-            changed = await made.until("settings changed")
-            assert len(changed["settings"]) == 9
-            assert (await made.until("a change takes effect at restart"))["settings"] == ["licorne.max-message"]
-            await eventually(lambda: made.service.api.cluster.managers["rm"].settings.priority_classes == {"high": 7})
-            assert (made.service.settings.managers, made.service.sessions.settings.rm_timeout_s) == (1, 5.0)
-            assert made.service.settings.message_bytes == 4 << 20
-            assert made.levels.of("core.rmproxy") == 40
-            assert (web._app.handlers.limits.streams, monitor.ring.made - monitor.ring.lowest) == (3, 2)
-            await peer.application("quiet")
-            assert monitor.ring.made == events
-            async with httpx.AsyncClient(base_url=f"http://{web.addresses[0]}", timeout=WAIT_S) as client:
-                assert (await client.get("/ws/v1/events/batch")).status_code == 500
-                write("log.core.rmproxy.level: debug")  # all else as by default
-                await made.until("settings changed", 2)
-                await peer.application("loud")
-                assert (await client.get("/ws/v1/events/batch")).status_code == 200
-            assert monitor.ring.made > events
-            assert made.levels.of("core.rmproxy") == 10
-            assert made.service.settings.managers == 1000
-            write("service.enableConfigHotRefresh: false")
-            await made.until("settings changed", 3)
-            write("log.level: debug", "service.enableConfigHotRefresh: true")
-            await asyncio.sleep(10 * INTERVAL_S)
-            assert made.levels.of("core") == 20
-            made.changes.again()
-            await made.until("settings changed", 4)
-            assert made.levels.of("core") == 10
-
-    asyncio.run(story())
+    async with running(file=file) as made, Peer(made.service.addresses[0]) as peer:
+        await peer.running()
+        monitor, web = made.service.monitor, made.service.web
+        assert monitor is not None
+        assert web is not None
+        events = monitor.ring.made
+        assert events > 0
+        write(
+            "event.trackingEnabled: false",
+            "event.ringBufferCapacity: 2",
+            "event.maxStreams: 3",
+            "health.checkInterval: 0",
+            "log.level: error",
+            "log.core.config.level: info",
+            "priority.class.high: 7",
+            "licorne.max-managers: 1",
+            "licorne.max-message: 5",
+            "licorne.rm-timeout: 5",
+        )
+        changed = await made.until("settings changed")
+        assert len(changed["settings"]) == 9
+        assert (await made.until("a change takes effect at restart"))["settings"] == ["licorne.max-message"]
+        await eventually(lambda: made.service.api.cluster.managers["rm"].settings.priority_classes == {"high": 7})
+        assert (made.service.settings.managers, made.service.sessions.settings.rm_timeout_s) == (1, 5.0)
+        assert made.service.settings.message_bytes == 4 << 20
+        assert made.levels.of("core.rmproxy") == 40
+        assert (web._app.handlers.limits.streams, monitor.ring.made - monitor.ring.lowest) == (3, 2)
+        await peer.application("quiet")
+        assert monitor.ring.made == events
+        async with httpx.AsyncClient(base_url=f"http://{web.addresses[0]}", timeout=WAIT_S) as client:
+            assert (await client.get("/ws/v1/events/batch")).status_code == 500
+            write("log.core.rmproxy.level: debug")  # all else as by default
+            await made.until("settings changed", 2)
+            await peer.application("loud")
+            assert (await client.get("/ws/v1/events/batch")).status_code == 200
+        assert monitor.ring.made > events
+        assert made.levels.of("core.rmproxy") == 10
+        assert made.service.settings.managers == 1000
+        write("service.enableConfigHotRefresh: false")
+        await made.until("settings changed", 3)
+        write("log.level: debug", "service.enableConfigHotRefresh: true")
+        await asyncio.sleep(10 * INTERVAL_S)
+        assert made.levels.of("core") == 20
+        made.changes.again()
+        await made.until("settings changed", 4)
+        assert made.levels.of("core") == 10
 
 
-def test_a_bad_setting_keeps_all_of_the_old_ones(tmp_path: Path) -> None:
+async def test_a_bad_setting_keeps_all_of_the_old_ones(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("licorne.max-tags: 50\n")
-
-    async def story() -> None:
-        async with running(file=file) as made:
-            swap(file, "licorne.max-tags: 60\nservice.dispatchTimeout: soon\n")
-            assert "settings.yaml:2: service.dispatchTimeout: 'soon'" in (await made.until(REFUSED))["reason"]
-            assert made.service.settings.tags == 50
-            swap(file, "licorne.max-tags: 60\nevent.maxStreams: some\n")
-            assert "the default is used" in (await made.until("setting ignored"))["reason"]
-            assert made.service.settings.tags == 60
-
-    asyncio.run(story())
+    async with running(file=file) as made:
+        swap(file, "licorne.max-tags: 60\nservice.dispatchTimeout: soon\n")
+        assert "settings.yaml:2: service.dispatchTimeout: 'soon'" in (await made.until(REFUSED))["reason"]
+        assert made.service.settings.tags == 50
+        swap(file, "licorne.max-tags: 60\nevent.maxStreams: some\n")
+        assert "the default is used" in (await made.until("setting ignored"))["reason"]
+        assert made.service.settings.tags == 60
 
 
 def test_half_a_file_is_not_taken(tmp_path: Path) -> None:

@@ -51,78 +51,61 @@ async def result(reading: Awaitable[Configuration]) -> object:
         return error.problems
 
 
-def test_a_check_finds_what_the_reader_finds() -> None:
-    async def story() -> None:
-        found = made()
-        for text in TEXTS.values():
-            assert await found.report(text, file="x") == check(text, file="x")
-            try:
-                expected: object = load(text)
-            except ConfigError as error:
-                expected = error.problems
-            assert await result(found.read(text)) == expected
-            assert await result(asyncio.to_thread(found.read_queues, text, 10_000)) == expected
-        assert (await made(most=7).report(queues(100), file="x")).faults[0].rule == "queues-too-many"
-        assert (await made(most=7).report(queues(9), file="x")).faults[0].rule == "queues-too-many"
-        found.close()
-
-    asyncio.run(story())
+async def test_a_check_finds_what_the_reader_finds() -> None:
+    found = made()
+    for text in TEXTS.values():
+        assert await found.report(text, file="x") == check(text, file="x")
+        try:
+            expected: object = load(text)
+        except ConfigError as error:
+            expected = error.problems
+        assert await result(found.read(text)) == expected
+        assert await result(asyncio.to_thread(found.read_queues, text, 10_000)) == expected
+    assert (await made(most=7).report(queues(100), file="x")).faults[0].rule == "queues-too-many"
+    assert (await made(most=7).report(queues(9), file="x")).faults[0].rule == "queues-too-many"
+    found.close()
 
 
-def test_a_check_that_takes_too_long_or_that_no_caller_awaits_is_ended() -> None:
-    async def story() -> None:
-        found = made(limit_s=0.05)
-        (fault,) = (await found.report(ENDLESS, file="x")).faults
-        assert (fault.rule, fault.message) == ("check-ended", "took longer than 0.05 s to check, or too much memory")
-        patient = made()
-        work = asyncio.create_task(patient.report(ENDLESS, file="x"))
-        await eventually(lambda: patient._processes)
-        (process,) = patient._processes.values()
-        work.cancel()
-        await eventually(lambda: process.returncode is not None)
-        assert (await patient.report(queues(100), file="x")).faults == ()
-        found.close()
-        patient.close()
-
-    asyncio.run(story())
+async def test_a_check_that_takes_too_long_or_that_no_caller_awaits_is_ended() -> None:
+    found = made(limit_s=0.05)
+    (fault,) = (await found.report(ENDLESS, file="x")).faults
+    assert (fault.rule, fault.message) == ("check-ended", "took longer than 0.05 s to check, or too much memory")
+    patient = made()
+    work = asyncio.create_task(patient.report(ENDLESS, file="x"))
+    await eventually(lambda: patient._processes)
+    (process,) = patient._processes.values()
+    work.cancel()
+    await eventually(lambda: process.returncode is not None)
+    assert (await patient.report(queues(100), file="x")).faults == ()
+    found.close()
+    patient.close()
 
 
-def test_a_process_that_dies_costs_its_job_only() -> None:
-    async def story() -> None:
-        found = made()
-        work = asyncio.create_task(found.report(ENDLESS, file="x"))
-        await eventually(lambda: found._processes)
-        os.kill(next(iter(found._processes.values())).pid, signal.SIGKILL)
-        assert (await work).faults[0].rule == "check-ended"
-        assert (await found.report(queues(100), file="x")).faults == ()
-        assert found._processes == {}
-        found.close()
-
-    asyncio.run(story())
+async def test_a_process_that_dies_costs_its_job_only() -> None:
+    found = made()
+    work = asyncio.create_task(found.report(ENDLESS, file="x"))
+    await eventually(lambda: found._processes)
+    os.kill(next(iter(found._processes.values())).pid, signal.SIGKILL)
+    assert (await work).faults[0].rule == "check-ended"
+    assert (await found.report(queues(100), file="x")).faults == ()
+    assert found._processes == {}
+    found.close()
 
 
-def test_without_a_process_a_text_is_checked_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_process_a_text_is_checked_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "")
-
-    async def story() -> None:
-        found = made()
-        assert await found.report(queues(100), file="x") == check(queues(100), file="x")
-        found.close()
-
-    asyncio.run(story())
+    found = made()
+    assert await found.report(queues(100), file="x") == check(queues(100), file="x")
+    found.close()
 
 
-def test_memory_of_a_check_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_memory_of_a_check_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = "import licorne.grpc.service.checking.check_process as c; c.MEMORY_BYTES = 48 << 20; c.main()"
     monkeypatch.setattr(checks, "_COMMAND", lines)
-
-    async def story() -> None:
-        found = made()
-        (fault,) = (await found.report(ENDLESS, file="x")).faults
-        assert fault.rule == "check-ended"
-        found.close()
-
-    asyncio.run(story())
+    found = made()
+    (fault,) = (await found.report(ENDLESS, file="x")).faults
+    assert fault.rule == "check-ended"
+    found.close()
 
 
 # -- in a service ------------------------------------------------------------------------------------------
@@ -167,25 +150,21 @@ check_process.main()
 """
 
 
-def test_a_configuration_to_apply_does_not_wait_for_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_configuration_to_apply_does_not_wait_for_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "_COMMAND", STUCK_CHECK)
     web = Web(addresses=("127.0.0.1:0",))
-
-    async def story() -> None:
-        async with service(web=web, settings={"request_s": 3600.0}) as running, Peer(running.addresses[0]) as peer:
-            await peer.register()
-            assert running.web is not None
-            async with httpx.AsyncClient(base_url=f"http://{running.web.addresses[0]}", timeout=WAIT_S) as client:
-                endless = [asyncio.create_task(client.post("/ws/v1/validate-conf", content=ENDLESS)) for _ in range(4)]
-                await eventually(lambda: len(running.checks._processes) == 2)
-                assert (await client.put("/ws/v1/config", content=queues(100))).status_code == 200
-                await peer.register(config=queues(120))
-                assert not any(one.done() for one in endless)
-                for one in endless:
-                    one.cancel()
-                await eventually(lambda: not running.checks._processes)
-
-    asyncio.run(story())
+    async with service(web=web, settings={"request_s": 3600.0}) as running, Peer(running.addresses[0]) as peer:
+        await peer.register()
+        assert running.web is not None
+        async with httpx.AsyncClient(base_url=f"http://{running.web.addresses[0]}", timeout=WAIT_S) as client:
+            endless = [asyncio.create_task(client.post("/ws/v1/validate-conf", content=ENDLESS)) for _ in range(4)]
+            await eventually(lambda: len(running.checks._processes) == 2)
+            assert (await client.put("/ws/v1/config", content=queues(100))).status_code == 200
+            await peer.register(config=queues(120))
+            assert not any(one.done() for one in endless)
+            for one in endless:
+                one.cancel()
+            await eventually(lambda: not running.checks._processes)
 
 
 @pytest.mark.gate
@@ -203,16 +182,13 @@ def test_refused_texts_leave_nothing_in_memory() -> None:
         assert running.end() == 0
 
 
-def test_a_body_is_as_long_as_a_legal_configuration_may_be() -> None:
-    async def story() -> None:
-        async with service(web=Web(addresses=("127.0.0.1:0",))) as running:
-            assert running.web is not None
-            async with httpx.AsyncClient(base_url=f"http://{running.web.addresses[0]}", timeout=WAIT_S) as client:
-                for method, path in (("POST", "/ws/v1/validate-conf"), ("PUT", "/ws/v1/config")):
-                    answer = await client.request(method, path, content=b"#" * (MIB + 1))
-                    assert answer.status_code == 413
-
-    asyncio.run(story())
+async def test_a_body_is_as_long_as_a_legal_configuration_may_be() -> None:
+    async with service(web=Web(addresses=("127.0.0.1:0",))) as running:
+        assert running.web is not None
+        async with httpx.AsyncClient(base_url=f"http://{running.web.addresses[0]}", timeout=WAIT_S) as client:
+            for method, path in (("POST", "/ws/v1/validate-conf"), ("PUT", "/ws/v1/config")):
+                answer = await client.request(method, path, content=b"#" * (MIB + 1))
+                assert answer.status_code == 413
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "socket"])

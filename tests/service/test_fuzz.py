@@ -6,7 +6,6 @@ tests/service/test_fuzz.py`. In the end memory must hold about what it held afte
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 import random
@@ -97,74 +96,66 @@ def is_readable(kind: str, data: bytes) -> bool:
 
 @pytest.mark.gate
 @pytest.mark.timeout(3600)
-def test_hostile_messages(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_hostile_messages(capsys: pytest.CaptureFixture[str]) -> None:
     answers: Counter[str] = Counter()
     held = Held()
-
-    async def run() -> None:
-        soup, rng = Soup(SEED), random.Random(SEED)
-        async with service() as serving:
-            address = serving.addresses[0]
-            for number in range(COUNT):
-                kind = rng.choice(sorted(REQUESTS))
-                data = soup.hostile(REQUESTS[kind])
-                if rng.random() < 0.7:
-                    data = named(kind, data, "rm")
-                if number % 50 == 0:
-                    peer = Peer(address)
-                    await peer.register()
-                before = serving.api.state_dump() if number % 10 == 0 and not is_readable(kind, data) else None
-                peer.calls.pop(kind, None)
-                await peer.send(kind, data)
-                await peer.call(kind).done_writing()
-                code, text = await peer.ending(kind)
-                answers[code.name] += 1
-                assert code in ANSWERS, (SEED, number, kind, data, code, text)
-                assert "Traceback" not in text
-                if not is_readable(kind, data):
-                    assert code is grpc.StatusCode.INVALID_ARGUMENT, (SEED, number, kind, data)
-                if before is not None:
-                    assert serving.api.state_dump() == before, (SEED, number, kind, data)
-                if "rm" not in serving.sessions.by_id:  # its last stream was closed: that was a goodbye
-                    await peer.register()
-                if number % 50 == 49:
-                    await peer.close()
-                    serving.api.validate()
-                    held.look(number)
-            await peer.close()
-            async with Peer(address, "sane") as sane:
-                await sane.running()
-                await sane.asks("k")
-                assert await sane.allocations(1) == {"k": "n1"}
-            report(capsys, "hostile messages", answers, held)
-
-    asyncio.run(run())
+    soup, rng = Soup(SEED), random.Random(SEED)
+    async with service() as serving:
+        address = serving.addresses[0]
+        for number in range(COUNT):
+            kind = rng.choice(sorted(REQUESTS))
+            data = soup.hostile(REQUESTS[kind])
+            if rng.random() < 0.7:
+                data = named(kind, data, "rm")
+            if number % 50 == 0:
+                peer = Peer(address)
+                await peer.register()
+            before = serving.api.state_dump() if number % 10 == 0 and not is_readable(kind, data) else None
+            peer.calls.pop(kind, None)
+            await peer.send(kind, data)
+            await peer.call(kind).done_writing()
+            code, text = await peer.ending(kind)
+            answers[code.name] += 1
+            assert code in ANSWERS, (SEED, number, kind, data, code, text)
+            assert "Traceback" not in text
+            if not is_readable(kind, data):
+                assert code is grpc.StatusCode.INVALID_ARGUMENT, (SEED, number, kind, data)
+            if before is not None:
+                assert serving.api.state_dump() == before, (SEED, number, kind, data)
+            if "rm" not in serving.sessions.by_id:  # its last stream was closed: that was a goodbye
+                await peer.register()
+            if number % 50 == 49:
+                await peer.close()
+                serving.api.validate()
+                held.look(number)
+        await peer.close()
+        async with Peer(address, "sane") as sane:
+            await sane.running()
+            await sane.asks("k")
+            assert await sane.allocations(1) == {"k": "n1"}
+        report(capsys, "hostile messages", answers, held)
 
 
 @pytest.mark.timeout(3600)
-def test_hostile_registrations(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_hostile_registrations(capsys: pytest.CaptureFixture[str]) -> None:
     answers: Counter[str] = Counter()
     held = Held()
-
-    async def run() -> None:
-        soup = Soup(SEED + 1)
-        async with service(settings={"managers": 5}) as serving, Peer(serving.addresses[0]) as peer:
-            method: Any = peer.channel.unary_unary("/si.v1.Scheduler/RegisterResourceManager")
-            for number in range(COUNT):
-                held.look(number)
-                data = soup.hostile(v19.RegisterResourceManagerRequest)
-                try:
-                    await method(data, timeout=WAIT_S)
-                except grpc.aio.AioRpcError as error:
-                    answers[error.code().name] += 1
-                    assert error.code() in {  # noqa: PT017
-                        grpc.StatusCode.INVALID_ARGUMENT,
-                        grpc.StatusCode.RESOURCE_EXHAUSTED,
-                    }, (SEED, number, data)
-                    continue
-                answers["OK"] += 1
-                wire.decode(v19.RegisterResourceManagerRequest, data)
-            assert len(serving.sessions.by_id) <= 5
-            report(capsys, "hostile registrations", answers, held)
-
-    asyncio.run(run())
+    soup = Soup(SEED + 1)
+    async with service(settings={"managers": 5}) as serving, Peer(serving.addresses[0]) as peer:
+        method: Any = peer.channel.unary_unary("/si.v1.Scheduler/RegisterResourceManager")
+        for number in range(COUNT):
+            held.look(number)
+            data = soup.hostile(v19.RegisterResourceManagerRequest)
+            try:
+                await method(data, timeout=WAIT_S)
+            except grpc.aio.AioRpcError as error:
+                answers[error.code().name] += 1
+                assert error.code() in {  # noqa: PT017
+                    grpc.StatusCode.INVALID_ARGUMENT,
+                    grpc.StatusCode.RESOURCE_EXHAUSTED,
+                }, (SEED, number, data)
+                continue
+            answers["OK"] += 1
+            wire.decode(v19.RegisterResourceManagerRequest, data)
+        assert len(serving.sessions.by_id) <= 5
+        report(capsys, "hostile registrations", answers, held)

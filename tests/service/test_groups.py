@@ -317,132 +317,115 @@ def looking_up(serving: Any, lookup: Callable[[str], tuple[str, ...]]) -> None:
     serving.groups._lookup = lookup
 
 
-def test_a_limit_of_a_group_applies_to_users_found_in_it() -> None:
-    async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as peer:
-            looking_up(serving, Directory(ann=("staff", "dev"), bob=("staff",)))
-            await peer.register(config=config("os"))
-            await peer.node(vcore=100_000)
-            await peer.send("application", applications("app"))
-            assert [app.application_id for app in (await peer.read("application")).accepted] == ["app"]
-            await peer.send("application", applications("free", user="bob"))
-            await peer.read("application")
-            await peer.asks("a", "b", "c", "d")
-            assert len(await peer.allocations(2)) == 2
-            await peer.asks("e", "f", "g", application_id="free")
-            assert set(await peer.allocations(3)) == {"e", "f", "g"}
-            queue = serving.api.cluster.partition("rm").tree.find("root.a")
-            assert queue is not None
-            assert queue.allocated_resource() == {"vcore": 5000}
-
-    asyncio.run(run())
+async def test_a_limit_of_a_group_applies_to_users_found_in_it() -> None:
+    async with service() as serving, Peer(serving.addresses[0]) as peer:
+        looking_up(serving, Directory(ann=("staff", "dev"), bob=("staff",)))
+        await peer.register(config=config("os"))
+        await peer.node(vcore=100_000)
+        await peer.send("application", applications("app"))
+        assert [app.application_id for app in (await peer.read("application")).accepted] == ["app"]
+        await peer.send("application", applications("free", user="bob"))
+        await peer.read("application")
+        await peer.asks("a", "b", "c", "d")
+        assert len(await peer.allocations(2)) == 2
+        await peer.asks("e", "f", "g", application_id="free")
+        assert set(await peer.allocations(3)) == {"e", "f", "g"}
+        queue = serving.api.cluster.partition("rm").tree.find("root.a")
+        assert queue is not None
+        assert queue.allocated_resource() == {"vcore": 5000}
 
 
-def test_a_stream_waits_for_its_lookups_in_order_and_others_go_on() -> None:
-    async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as peer:
-            directory = Directory(ann=("dev",))
-            directory.gate.clear()
-            looking_up(serving, directory)
-            await peer.register(config=config("os"))
-            await peer.send("application", applications("first", "second"))
-            await eventually(lambda: directory.calls == ["ann"])
-            removal = v19.RemoveApplicationRequest(application_id="first", partition_name="default")
-            await peer.send("application", v19.ApplicationRequest(rm_id="rm", remove=[removal]))
-            await peer.send("application", applications("third", user=""))
-            assert (await peer.node()).accepted
-            partition = serving.api.cluster.partition("rm")
-            assert not partition.applications
-            directory.gate.set()
-            answer = await peer.read("application")
-            assert [app.application_id for app in answer.accepted] == ["first", "second"]
-            rejected: list[Any] = []
-            while not rejected:
-                rejected += (await peer.read("application")).rejected
-            assert [app.reason for app in rejected] == ["empty user cannot resolve"]
-            assert list(partition.applications) == ["second"]
-
-    asyncio.run(run())
+async def test_a_stream_waits_for_its_lookups_in_order_and_others_go_on() -> None:
+    async with service() as serving, Peer(serving.addresses[0]) as peer:
+        directory = Directory(ann=("dev",))
+        directory.gate.clear()
+        looking_up(serving, directory)
+        await peer.register(config=config("os"))
+        await peer.send("application", applications("first", "second"))
+        await eventually(lambda: directory.calls == ["ann"])
+        removal = v19.RemoveApplicationRequest(application_id="first", partition_name="default")
+        await peer.send("application", v19.ApplicationRequest(rm_id="rm", remove=[removal]))
+        await peer.send("application", applications("third", user=""))
+        assert (await peer.node()).accepted
+        partition = serving.api.cluster.partition("rm")
+        assert not partition.applications
+        directory.gate.set()
+        answer = await peer.read("application")
+        assert [app.application_id for app in answer.accepted] == ["first", "second"]
+        rejected: list[Any] = []
+        while not rejected:
+            rejected += (await peer.read("application")).rejected
+        assert [app.reason for app in rejected] == ["empty user cannot resolve"]
+        assert list(partition.applications) == ["second"]
 
 
 @pytest.mark.parametrize("how", ["broken", "taken over", "replaced", "stopped"])
-def test_a_message_whose_stream_ends_during_the_lookup_is_dropped(how: str) -> None:
-    async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as peer, Peer(serving.addresses[0]) as other:
-            directory = Directory(ann=("dev",))
-            directory.gate.clear()
-            looking_up(serving, directory)
-            await peer.register(config=config("os"))
-            await peer.node()
-            await peer.send("application", applications("app"))
-            await eventually(lambda: directory.calls == ["ann"])
-            stream = serving.sessions.by_id["rm"].streams["application"]
-            if how == "broken":
-                peer.calls["application"].cancel()
-            elif how == "taken over":
-                await other.register(config=config("os"))
-            elif how == "replaced":
-                await other.send("application", v19.ApplicationRequest(rm_id="rm"))
-            else:
-                serving.sessions.stop_all("a test")
-            await eventually(lambda: stream not in serving._streams)
-            directory.gate.set()
-            await eventually(lambda: "ann" in serving.groups._known)
-            await asyncio.sleep(0)
-            assert serving.groups._pending == {}
-            for manager in serving.api.cluster.managers.values():
-                assert not manager.partitions["default"].applications
-            assert all("licorne-groups" not in str(task) for task in asyncio.all_tasks())
-
-    asyncio.run(run())
+async def test_a_message_whose_stream_ends_during_the_lookup_is_dropped(how: str) -> None:
+    async with service() as serving, Peer(serving.addresses[0]) as peer, Peer(serving.addresses[0]) as other:
+        directory = Directory(ann=("dev",))
+        directory.gate.clear()
+        looking_up(serving, directory)
+        await peer.register(config=config("os"))
+        await peer.node()
+        await peer.send("application", applications("app"))
+        await eventually(lambda: directory.calls == ["ann"])
+        stream = serving.sessions.by_id["rm"].streams["application"]
+        if how == "broken":
+            peer.calls["application"].cancel()
+        elif how == "taken over":
+            await other.register(config=config("os"))
+        elif how == "replaced":
+            await other.send("application", v19.ApplicationRequest(rm_id="rm"))
+        else:
+            serving.sessions.stop_all("a test")
+        await eventually(lambda: stream not in serving._streams)
+        directory.gate.set()
+        await eventually(lambda: "ann" in serving.groups._known)
+        await asyncio.sleep(0)
+        assert serving.groups._pending == {}
+        for manager in serving.api.cluster.managers.values():
+            assert not manager.partitions["default"].applications
+        assert all("licorne-groups" not in str(task) for task in asyncio.all_tasks())
 
 
-def test_closing_the_stream_while_it_looks_up_loses_nothing() -> None:
-    async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as peer:
-            directory = Directory(ann=("dev",))
-            directory.gate.clear()
-            looking_up(serving, directory)
-            await peer.register(config=config("os"))
-            await peer.node()
-            await peer.send("application", applications("app"))
-            await peer.call("application").done_writing()
-            await eventually(lambda: directory.calls == ["ann"])
-            directory.gate.set()
-            assert [app.application_id for app in (await peer.read("application")).accepted] == ["app"]
-
-    asyncio.run(run())
+async def test_closing_the_stream_while_it_looks_up_loses_nothing() -> None:
+    async with service() as serving, Peer(serving.addresses[0]) as peer:
+        directory = Directory(ann=("dev",))
+        directory.gate.clear()
+        looking_up(serving, directory)
+        await peer.register(config=config("os"))
+        await peer.node()
+        await peer.send("application", applications("app"))
+        await peer.call("application").done_writing()
+        await eventually(lambda: directory.calls == ["ann"])
+        directory.gate.set()
+        assert [app.application_id for app in (await peer.read("application")).accepted] == ["app"]
 
 
-def test_the_first_dialect_waits_too() -> None:
-    async def run() -> None:
-        groups: PolicyGroups = {"queues": (config("os"), {})}
-        async with service(policy_groups=groups) as serving, Peer(serving.addresses[0]) as peer:
-            looking_up(serving, Directory(ann=("dev",)))
-            await peer.register(policy_group="queues")
-            new = [
-                first.AddApplicationRequest(
-                    application_id=user, queue_name="root.a", ugi=first.UserGroupInformation(user=user)
-                )
-                for user in ("ann", "bob")
-            ]
-            asks = [
-                first.AllocationAsk(
-                    allocation_key="k", application_id="ann", resource_ask={"vcore": 1}, max_allocations=1
-                )
-            ]
-            node = first.NewNodeInfo(node_id="n", schedulable_resource={"vcore": 5})
-            await peer.send(
-                "update",
-                first.UpdateRequest(rm_id="rm", new_schedulable_nodes=[node], new_applications=new, asks=asks),
+async def test_the_first_dialect_waits_too() -> None:
+    groups: PolicyGroups = {"queues": (config("os"), {})}
+    async with service(policy_groups=groups) as serving, Peer(serving.addresses[0]) as peer:
+        looking_up(serving, Directory(ann=("dev",)))
+        await peer.register(policy_group="queues")
+        new = [
+            first.AddApplicationRequest(
+                application_id=user, queue_name="root.a", ugi=first.UserGroupInformation(user=user)
             )
-            rejected: list[str] = []
-            allocated: list[str] = []
-            while not allocated:
-                response = await peer.read("update")
-                rejected += [app.reason for app in response.rejected_applications]
-                allocated += [alloc.node_id for alloc in response.new_allocations]
-            assert rejected == ["groups of user 'bob' cannot be found: the user is unknown"]
-            assert serving.api.cluster.partition("rm").applications["ann"].groups == ("dev",)
-
-    asyncio.run(run())
+            for user in ("ann", "bob")
+        ]
+        asks = [
+            first.AllocationAsk(allocation_key="k", application_id="ann", resource_ask={"vcore": 1}, max_allocations=1)
+        ]
+        node = first.NewNodeInfo(node_id="n", schedulable_resource={"vcore": 5})
+        await peer.send(
+            "update",
+            first.UpdateRequest(rm_id="rm", new_schedulable_nodes=[node], new_applications=new, asks=asks),
+        )
+        rejected: list[str] = []
+        allocated: list[str] = []
+        while not allocated:
+            response = await peer.read("update")
+            rejected += [app.reason for app in response.rejected_applications]
+            allocated += [alloc.node_id for alloc in response.new_allocations]
+        assert rejected == ["groups of user 'bob' cannot be found: the user is unknown"]
+        assert serving.api.cluster.partition("rm").applications["ann"].groups == ("dev",)

@@ -206,158 +206,135 @@ async def under_way(session: Session) -> None:
             await asyncio.sleep(0)
 
 
-def test_other_tasks_run_while_a_long_request_is_processed() -> None:
-    async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as peer:
-            await ready(peer)
-            turns = 0
-            session = serving.sessions.by_id["rm"]
-            await peer.send("allocation", asks())
-            app = serving.api.cluster.partition("rm").applications["app"]
-            await under_way(session)
-            while session.taking:  # nothing is decided before all is there
-                assert not app.allocations
-                turns += 1
-                await asyncio.sleep(0)
-            assert len(app.asks) + len(app.allocations) == COUNT
-            assert turns > 2
-            assert len(await peer.allocations(COUNT)) == COUNT
-            serving.api.validate()
-
-    asyncio.run(run())
-
-
-def test_a_stream_that_breaks_during_intake_takes_nothing_back() -> None:
-    async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as peer:
-            await ready(peer)
-            session = serving.sessions.by_id["rm"]
-            await peer.send("allocation", asks())
-            await under_way(session)
-            app = serving.api.cluster.partition("rm").applications["app"]
-            peer.calls.pop("allocation").cancel()
-            await eventually(lambda: len(app.asks) + len(app.allocations) == COUNT, "it was not brought to its end")
-            # Messages on another stream of this kind come after it.
-            await peer.send("allocation", releases([f"k{n}" for n in range(COUNT)]))
-            await eventually(
-                lambda: not app.asks and not app.allocations and not session.taking, "not all was released"
-            )
-            serving.api.validate()
-
-    asyncio.run(run())
-
-
-def test_a_resource_manager_that_registers_again_during_intake_starts_empty() -> None:
-    async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as peer, Peer(serving.addresses[0]) as again:
-            await ready(peer)
-            old = serving.sessions.by_id["rm"]
-            await peer.send("allocation", asks())
-            await under_way(old)
-            await again.running()
-            await eventually(lambda: not old.taking)
-            partition = serving.api.cluster.partition("rm")
-            assert set(partition.applications) == {"app"}
-            assert not partition.applications["app"].asks
-            assert old.state is State.STOPPED
-            await again.asks("k1")
-            assert await again.allocations(1) == {"k1": "n1"}
-            serving.api.validate()
-
-    asyncio.run(run())
-
-
-def test_a_request_that_waits_for_another_one_is_dropped_if_its_session_is_stopped() -> None:
-    async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as peer:
-            await ready(peer)
-            session = serving.sessions.by_id["rm"]
-            failures: list[Any] = []
-            taking_in = intake.RequestIntake(
-                serving.api, lambda _: None, lambda session, kind: failures.append((session, kind))
-            )
-            ended = asyncio.Event()
-
-            async def earlier() -> None:
-                await ended.wait()
-                del session.taking["allocation"]
-
-            session.taking["allocation"] = asyncio.create_task(earlier())
-            ask = Allocation(key="k", application_id="app", resource={"vcore": 1})
-            later = asyncio.create_task(taking_in.take(session, "allocation", Translation(inputs=[ask])))
-            await asyncio.sleep(0)
-            before = session.messages_in
-            serving.sessions.stop(session, "a test")
-            ended.set()
-            await later
-            assert session.messages_in == before
-            assert failures == []
-
-    asyncio.run(run())
-
-
-def test_an_error_in_the_last_item_refuses_all() -> None:
-    async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as peer:
-            await ready(peer)
-            data = wire.encode(asks())
-            await peer.send("allocation", data[:-1])
-            code, text = await peer.ending("allocation")
-            assert code is grpc.StatusCode.INVALID_ARGUMENT
-            assert f"AllocationRequest.allocations[{COUNT - 1}]" in text
-            app = serving.api.cluster.partition("rm").applications["app"]
-            assert not app.asks
+async def test_other_tasks_run_while_a_long_request_is_processed() -> None:
+    async with service() as serving, Peer(serving.addresses[0]) as peer:
+        await ready(peer)
+        turns = 0
+        session = serving.sessions.by_id["rm"]
+        await peer.send("allocation", asks())
+        app = serving.api.cluster.partition("rm").applications["app"]
+        await under_way(session)
+        while session.taking:  # nothing is decided before all is there
             assert not app.allocations
-
-    asyncio.run(run())
-
-
-def test_a_last_item_that_makes_no_sense_is_refused_alone() -> None:
-    async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as peer:
-            await ready(peer)
-            request = asks()
-            request.allocations[-1].resource_per_alloc = {"vcore": -1}
-            await peer.send("allocation", request)
-            new = refused = 0
-            while new + refused < COUNT:
-                response = await peer.read("allocation")
-                new += len(response.new)
-                refused += len(response.rejected_allocations)
-            assert (new, refused) == (COUNT - 1, 1)
-            nodes = [
-                v19.NodeInfo(node_id=f"m{n}", action=v19.ActionFromRM.CREATE, attributes={"a": "b" * 99})
-                for n in range(3000)
-            ]
-            nodes[-1].action = v19.ActionFromRM.UNKNOWN_ACTION_FROM_RM
-            await peer.send("node", v19.NodeRequest(rm_id="rm", nodes=nodes))
-            said: list[str] = []
-            while not said:
-                said = [one.reason for one in (await peer.read("node")).rejected]
-            assert said[0].startswith("invalid nodes[2999].action 0: ")
-
-    asyncio.run(run())
+            turns += 1
+            await asyncio.sleep(0)
+        assert len(app.asks) + len(app.allocations) == COUNT
+        assert turns > 2
+        assert len(await peer.allocations(COUNT)) == COUNT
+        serving.api.validate()
 
 
-def test_a_bug_in_the_middle_makes_the_resource_manager_register_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as peer:
-            await ready(peer)
-            take, calls = serving.api.take, 0
+async def test_a_stream_that_breaks_during_intake_takes_nothing_back() -> None:
+    async with service() as serving, Peer(serving.addresses[0]) as peer:
+        await ready(peer)
+        session = serving.sessions.by_id["rm"]
+        await peer.send("allocation", asks())
+        await under_way(session)
+        app = serving.api.cluster.partition("rm").applications["app"]
+        peer.calls.pop("allocation").cancel()
+        await eventually(lambda: len(app.asks) + len(app.allocations) == COUNT, "it was not brought to its end")
+        # Messages on another stream of this kind come after it.
+        await peer.send("allocation", releases([f"k{n}" for n in range(COUNT)]))
+        await eventually(lambda: not app.asks and not app.allocations and not session.taking, "not all was released")
+        serving.api.validate()
 
-            def failing(*given: Any) -> None:
-                nonlocal calls
-                calls += 1
-                if calls == 3:
-                    raise ZeroDivisionError
-                take(*given)
 
-            monkeypatch.setattr(serving.api, "take", failing)
-            await peer.send("allocation", asks())
-            code, text = await peer.ending("allocation")
-            assert code is grpc.StatusCode.FAILED_PRECONDITION
-            assert text == "RESYNC: an internal error"
-            assert calls == 3
-            assert serving.api.cluster.managers == {}
+async def test_a_resource_manager_that_registers_again_during_intake_starts_empty() -> None:
+    async with service() as serving, Peer(serving.addresses[0]) as peer, Peer(serving.addresses[0]) as again:
+        await ready(peer)
+        old = serving.sessions.by_id["rm"]
+        await peer.send("allocation", asks())
+        await under_way(old)
+        await again.running()
+        await eventually(lambda: not old.taking)
+        partition = serving.api.cluster.partition("rm")
+        assert set(partition.applications) == {"app"}
+        assert not partition.applications["app"].asks
+        assert old.state is State.STOPPED
+        await again.asks("k1")
+        assert await again.allocations(1) == {"k1": "n1"}
+        serving.api.validate()
 
-    asyncio.run(run())
+
+async def test_a_request_that_waits_for_another_one_is_dropped_if_its_session_is_stopped() -> None:
+    async with service() as serving, Peer(serving.addresses[0]) as peer:
+        await ready(peer)
+        session = serving.sessions.by_id["rm"]
+        failures: list[Any] = []
+        taking_in = intake.RequestIntake(
+            serving.api, lambda _: None, lambda session, kind: failures.append((session, kind))
+        )
+        ended = asyncio.Event()
+
+        async def earlier() -> None:
+            await ended.wait()
+            del session.taking["allocation"]
+
+        session.taking["allocation"] = asyncio.create_task(earlier())
+        ask = Allocation(key="k", application_id="app", resource={"vcore": 1})
+        later = asyncio.create_task(taking_in.take(session, "allocation", Translation(inputs=[ask])))
+        await asyncio.sleep(0)
+        before = session.messages_in
+        serving.sessions.stop(session, "a test")
+        ended.set()
+        await later
+        assert session.messages_in == before
+        assert failures == []
+
+
+async def test_an_error_in_the_last_item_refuses_all() -> None:
+    async with service() as serving, Peer(serving.addresses[0]) as peer:
+        await ready(peer)
+        data = wire.encode(asks())
+        await peer.send("allocation", data[:-1])
+        code, text = await peer.ending("allocation")
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+        assert f"AllocationRequest.allocations[{COUNT - 1}]" in text
+        app = serving.api.cluster.partition("rm").applications["app"]
+        assert not app.asks
+        assert not app.allocations
+
+
+async def test_a_last_item_that_makes_no_sense_is_refused_alone() -> None:
+    async with service() as serving, Peer(serving.addresses[0]) as peer:
+        await ready(peer)
+        request = asks()
+        request.allocations[-1].resource_per_alloc = {"vcore": -1}
+        await peer.send("allocation", request)
+        new = refused = 0
+        while new + refused < COUNT:
+            response = await peer.read("allocation")
+            new += len(response.new)
+            refused += len(response.rejected_allocations)
+        assert (new, refused) == (COUNT - 1, 1)
+        nodes = [
+            v19.NodeInfo(node_id=f"m{n}", action=v19.ActionFromRM.CREATE, attributes={"a": "b" * 99})
+            for n in range(3000)
+        ]
+        nodes[-1].action = v19.ActionFromRM.UNKNOWN_ACTION_FROM_RM
+        await peer.send("node", v19.NodeRequest(rm_id="rm", nodes=nodes))
+        said: list[str] = []
+        while not said:
+            said = [one.reason for one in (await peer.read("node")).rejected]
+        assert said[0].startswith("invalid nodes[2999].action 0: ")
+
+
+async def test_a_bug_in_the_middle_makes_the_resource_manager_register_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with service() as serving, Peer(serving.addresses[0]) as peer:
+        await ready(peer)
+        take, calls = serving.api.take, 0
+
+        def failing(*given: Any) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == 3:
+                raise ZeroDivisionError
+            take(*given)
+
+        monkeypatch.setattr(serving.api, "take", failing)
+        await peer.send("allocation", asks())
+        code, text = await peer.ending("allocation")
+        assert code is grpc.StatusCode.FAILED_PRECONDITION
+        assert text == "RESYNC: an internal error"
+        assert calls == 3
+        assert serving.api.cluster.managers == {}

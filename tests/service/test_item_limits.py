@@ -134,19 +134,16 @@ def test_a_request_within_the_limits_is_left_unchanged() -> None:
     assert empty == Translation()
 
 
-def test_refusals_reach_the_resource_manager() -> None:
-    async def story() -> None:
-        async with service(settings={"names": 12}) as made, Peer(made.addresses[0]) as peer:
-            await peer.running()
-            assert (await peer.application("a-name-too-long")).rejected
-            assert (await peer.node("a-name-too-long")).rejected
-            await peer.asks("a", "a-name-too-long", "b")
-            assert [one.allocation_key for one in (await peer.read("allocation")).rejected_allocations] == [
-                "a-name-too-long"
-            ]
-            assert set(await peer.allocations(2)) == {"a", "b"}
-
-    asyncio.run(story())
+async def test_refusals_reach_the_resource_manager() -> None:
+    async with service(settings={"names": 12}) as made, Peer(made.addresses[0]) as peer:
+        await peer.running()
+        assert (await peer.application("a-name-too-long")).rejected
+        assert (await peer.node("a-name-too-long")).rejected
+        await peer.asks("a", "a-name-too-long", "b")
+        assert [one.allocation_key for one in (await peer.read("allocation")).rejected_allocations] == [
+            "a-name-too-long"
+        ]
+        assert set(await peer.allocations(2)) == {"a", "b"}
 
 
 # -- configurations --------------------------------------------------------------------------------------
@@ -173,59 +170,49 @@ def test_queues_are_counted_also_those_of_aliases() -> None:
         load_counted(ALIASES, 8)
 
 
-def test_too_many_queues_are_refused_at_registration_and_by_rest() -> None:
-    async def story() -> None:
-        web = Web(addresses=("127.0.0.1:0",))
-        async with service(settings={"queues": 5}, web=web) as made, Peer(made.addresses[0]) as peer:
-            await peer.register(config=queues(4))
-            with pytest.raises(grpc.aio.AioRpcError, match="has 6 queues, and at most 5 are allowed"):
-                await peer.register(config=queues(5))
-            assert made.web is not None
-            async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=WAIT_S) as client:
-                answer = await client.put("/ws/v1/config", content=queues(5))
-                assert answer.status_code == 409
-                assert "at most 5 are allowed" in answer.json()["reason"]
-                asked = await client.post("/ws/v1/validate-conf", content=ALIASES)
-                assert asked.json()["allowed"] is False
-            assert made.api.cluster.partition("rm").tree.find("root.q3") is not None
-
-    asyncio.run(story())
+async def test_too_many_queues_are_refused_at_registration_and_by_rest() -> None:
+    web = Web(addresses=("127.0.0.1:0",))
+    async with service(settings={"queues": 5}, web=web) as made, Peer(made.addresses[0]) as peer:
+        await peer.register(config=queues(4))
+        with pytest.raises(grpc.aio.AioRpcError, match="has 6 queues, and at most 5 are allowed"):
+            await peer.register(config=queues(5))
+        assert made.web is not None
+        async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=WAIT_S) as client:
+            answer = await client.put("/ws/v1/config", content=queues(5))
+            assert answer.status_code == 409
+            assert "at most 5 are allowed" in answer.json()["reason"]
+            asked = await client.post("/ws/v1/validate-conf", content=ALIASES)
+            assert asked.json()["allowed"] is False
+        assert made.api.cluster.partition("rm").tree.find("root.q3") is not None
 
 
-def test_a_long_configuration_is_read_in_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_configuration_is_read_in_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it is read, the loop answers."""
     may_read = tmp_path / "may-read"
     waits = f"import os, time\nwhile not os.path.exists({str(may_read)!r}): time.sleep(0.01)\n"
     monkeypatch.setattr(checks, "_COMMAND", waits + checks._COMMAND)
-
-    async def story() -> None:
-        async with service() as made, Peer(made.addresses[0], "a") as a, Peer(made.addresses[0], "b") as b:
-            registering = asyncio.create_task(a.register(config=queues(3_000)))
-            await eventually(lambda: made.checks._processes)
-            await b.running()
-            await b.asks("k")
-            assert await b.allocations(1) == {"k": "n1"}
-            assert not registering.done()
-            may_read.touch()
-            await registering
-            assert made.api.cluster.partition("a").tree.find("root.q2999") is not None
-
-    asyncio.run(story())
+    async with service() as made, Peer(made.addresses[0], "a") as a, Peer(made.addresses[0], "b") as b:
+        registering = asyncio.create_task(a.register(config=queues(3_000)))
+        await eventually(lambda: made.checks._processes)
+        await b.running()
+        await b.asks("k")
+        assert await b.allocations(1) == {"k": "n1"}
+        assert not registering.done()
+        may_read.touch()
+        await registering
+        assert made.api.cluster.partition("a").tree.find("root.q2999") is not None
 
 
-def test_a_call_that_takes_too_long() -> None:
-    async def story() -> None:
-        async with service(settings={"request_s": 0.2}) as made, Peer(made.addresses[0]) as peer:
-            with pytest.raises(grpc.aio.AioRpcError, match=r"took longer than 0\.2 s") as refusal:
-                await peer.register(config=queues(3_000))
-            assert refusal.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-            assert made.sessions.by_id == {}
-            await eventually(lambda: not made.checks._processes)  # its process has been ended
-
-    asyncio.run(story())
+async def test_a_call_that_takes_too_long() -> None:
+    async with service(settings={"request_s": 0.2}) as made, Peer(made.addresses[0]) as peer:
+        with pytest.raises(grpc.aio.AioRpcError, match=r"took longer than 0\.2 s") as refusal:
+            await peer.register(config=queues(3_000))
+        assert refusal.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert made.sessions.by_id == {}
+        await eventually(lambda: not made.checks._processes)  # its process has been ended
 
 
-def test_too_many_calls_at_once() -> None:
+async def test_too_many_calls_at_once() -> None:
     """A connection has a bound of its own, which keeps further calls waiting; so there are two."""
     from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
 
@@ -235,17 +222,14 @@ def test_too_many_calls_at_once() -> None:
         except grpc.aio.AioRpcError as error:
             return error.code()
 
-    async def story() -> None:
-        async with service(settings={"streams": 1}) as made, Peer(made.addresses[0]) as a, Peer(made.addresses[0]) as b:
-            stubs = [health_pb2_grpc.HealthStub(peer.channel) for peer in (a, b)]
-            calls = [stubs[number % 2].Watch(health_pb2.HealthCheckRequest()) for number in range(110)]
-            found = await asyncio.gather(*(first(call) for call in calls))
-            assert found.count(health_pb2.HealthCheckResponse.SERVING) == 101
-            assert found.count(grpc.StatusCode.RESOURCE_EXHAUSTED) == 9
-            for call in calls:
-                call.cancel()
-
-    asyncio.run(story())
+    async with service(settings={"streams": 1}) as made, Peer(made.addresses[0]) as a, Peer(made.addresses[0]) as b:
+        stubs = [health_pb2_grpc.HealthStub(peer.channel) for peer in (a, b)]
+        calls = [stubs[number % 2].Watch(health_pb2.HealthCheckRequest()) for number in range(110)]
+        found = await asyncio.gather(*(first(call) for call in calls))
+        assert found.count(health_pb2.HealthCheckResponse.SERVING) == 101
+        assert found.count(grpc.StatusCode.RESOURCE_EXHAUSTED) == 9
+        for call in calls:
+            call.cancel()
 
 
 # -- levels of the log -----------------------------------------------------------------------------------

@@ -158,54 +158,45 @@ def test_little_garbage_among_many_live_objects_starts_no_collection() -> None:
     assert found.walks == 0
 
 
-def test_the_collector_is_set_for_a_service_and_restored_afterwards() -> None:
-    async def run() -> None:
-        before = gc.get_threshold()
-        found, _ = looked_after(SchedulerAPI().cluster)
-        with found.running():
-            assert gc.get_threshold() == memory.THRESHOLDS
-        assert gc.get_threshold() == before
-        assert gc.get_freeze_count() == 0
-
-    asyncio.run(run())
+async def test_the_collector_is_set_for_a_service_and_restored_afterwards() -> None:
+    before = gc.get_threshold()
+    found, _ = looked_after(SchedulerAPI().cluster)
+    with found.running():
+        assert gc.get_threshold() == memory.THRESHOLDS
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0
 
 
-def test_what_closed_connections_to_rest_leave_is_counted() -> None:
-    async def run() -> None:
-        async with service(web=Web(addresses=("127.0.0.1:0",))) as serving:
-            assert serving.web is not None
-            host, _, port = serving.web.addresses[0].rpartition(":")
-            for _ in range(3):
-                _, writer = await asyncio.open_connection(host, int(port))
-                writer.close()
-            await eventually(lambda: serving.memory._garbage >= 3 * memory.CONNECTION)
-
-    asyncio.run(run())
+async def test_what_closed_connections_to_rest_leave_is_counted() -> None:
+    async with service(web=Web(addresses=("127.0.0.1:0",))) as serving:
+        assert serving.web is not None
+        host, _, port = serving.web.addresses[0].rpartition(":")
+        for _ in range(3):
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.close()
+        await eventually(lambda: serving.memory._garbage >= 3 * memory.CONNECTION)
 
 
-def test_a_service_dismantles_removed_resource_managers() -> None:
-    async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as peer:
-            await peer.register()
-            await peer.node(vcore=10**9)
-            await peer.application()
-            await peer.asks(*(f"k{n}" for n in range(500)))
-            await peer.allocations(500)
-            partition = serving.api.cluster.partition("rm")
-            app = partition.applications["app"]
-            assert len(app.allocations) == 500
-            async with Peer(serving.addresses[0]) as again:
-                await again.running()
-                await eventually(lambda: not app.allocations)
-                assert serving.api.cluster.partition("rm") is not partition
-                gone = weakref.ref(serving.api.cluster.managers["rm"])
-                other = serving.api.cluster.partition("rm").applications["app"]
-                await again.asks("k")
-                await again.allocations(1)
-                serving.sessions.stop(serving.sessions.by_id["rm"], "for a test")
-                await eventually(lambda: not other.allocations)
-                gc.collect()
-                await eventually(lambda: gone() is None)
-            serving.api.validate()
-
-    asyncio.run(run())
+async def test_a_service_dismantles_removed_resource_managers() -> None:
+    async with service() as serving, Peer(serving.addresses[0]) as peer:
+        await peer.register()
+        await peer.node(vcore=10**9)
+        await peer.application()
+        await peer.asks(*(f"k{n}" for n in range(500)))
+        await peer.allocations(500)
+        partition = serving.api.cluster.partition("rm")
+        app = partition.applications["app"]
+        assert len(app.allocations) == 500
+        async with Peer(serving.addresses[0]) as again:
+            await again.running()
+            await eventually(lambda: not app.allocations)
+            assert serving.api.cluster.partition("rm") is not partition
+            gone = weakref.ref(serving.api.cluster.managers["rm"])
+            other = serving.api.cluster.partition("rm").applications["app"]
+            await again.asks("k")
+            await again.allocations(1)
+            serving.sessions.stop(serving.sessions.by_id["rm"], "for a test")
+            await eventually(lambda: not other.allocations)
+            gc.collect()
+            await eventually(lambda: gone() is None)
+        serving.api.validate()

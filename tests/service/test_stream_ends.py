@@ -92,23 +92,20 @@ class Stuck:
         raise AssertionError
 
 
-def test_one_that_breaks_before_the_client_was_told_of_it_leaves_no_task() -> None:
-    async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as peer:
-            await peer.register()
-            before = asyncio.all_tasks()
-            context = Stuck()
-            call = asyncio.create_task(serving._run(Stream("node", context, serving.sessions.next_number())))
-            await asyncio.sleep(0)  # it is bound, and its head is being sent
-            assert "node" in serving.sessions.by_id["rm"].streams
-            call.cancel()  # as gRPC does when a connection breaks
-            context.leaves.set()
-            await asyncio.wait([call])
-            await asyncio.sleep(0)
-            assert call.cancelled()
-            assert not asyncio.all_tasks() - before
-
-    asyncio.run(run())
+async def test_one_that_breaks_before_the_client_was_told_of_it_leaves_no_task() -> None:
+    async with service() as serving, Peer(serving.addresses[0]) as peer:
+        await peer.register()
+        before = asyncio.all_tasks()
+        context = Stuck()
+        call = asyncio.create_task(serving._run(Stream("node", context, serving.sessions.next_number())))
+        await asyncio.sleep(0)  # it is bound, and its head is being sent
+        assert "node" in serving.sessions.by_id["rm"].streams
+        call.cancel()  # as gRPC does when a connection breaks
+        context.leaves.set()
+        await asyncio.wait([call])
+        await asyncio.sleep(0)
+        assert call.cancelled()
+        assert not asyncio.all_tasks() - before
 
 
 @pytest.mark.nightly
