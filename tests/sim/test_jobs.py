@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.planting import LOOKED_AT, number_of
+from core.bench import config
 from licorne.config.simulation import JOB_ORDERS
 from licorne.sim.jobs import NEVER_NS, JobQueue, JobQueues
 from licorne.sim.pods import PodRecord
@@ -87,17 +88,8 @@ def test_the_orders_are_those_that_a_configuration_may_name() -> None:
     assert tuple(ORDERS) == JOB_ORDERS
 
 
-CONFIG = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: strict
-            properties: {simulation.order: fcfs, simulation.backfill: enabled}
-          - name: free
-"""
+ORDERED = "properties: {simulation.order: fcfs, simulation.backfill: enabled}"
+CONFIG = config(f"strict {ORDERED}", "free")
 
 
 def run(*lines: dict[str, Any], config: str = CONFIG) -> Result:
@@ -121,6 +113,14 @@ def job(
     return [app(name, at, queue), ask(name, at, cores, run_s, **more)]
 
 
+def jobs(text: str) -> list[dict[str, Any]]:
+    """Jobs of one pod each: name, arrival, cores, run time (`-`: it stays), and the queue if it is not the strict one."""
+    lines: list[dict[str, Any]] = []
+    for name, at, cores, run_s, *queue in map(str.split, text.split(",")):
+        lines += job(name, int(at), int(cores), None if run_s == "-" else int(run_s), *queue)
+    return lines
+
+
 def starts_of(result: Result) -> dict[str, float | None]:
     return {pod.key: pod.start_s for pod in result.pods}
 
@@ -129,30 +129,116 @@ def record(result: Result, key: str) -> PodRecord:
     return next(pod for pod in result.pods if pod.key == key)
 
 
-def test_the_head_blocks_and_only_what_cannot_delay_it_is_backfilled() -> None:
-    result = run(
-        *job("a", 0, 3, 100),
-        *job("head", 1, 4, 10),
-        *job("long", 2, 1, 99),  # would end at 101, after the head could start
-        *job("even", 3, 1, 97),  # would end at 100, which is not before
-        *job("short", 4, 1, 95),
-    )
-    assert starts_of(result) == {"a": 0, "head": 100, "short": 4, "long": 110, "even": 110}
-    assert result.applications_accepted == 5
+HEAD = "a 0 3 100, head 1 4 10, "
+"""The head waits until 100; one core is free until then."""
+SECOND_NODE = {"t": "node", "id": "m", "res": {"vcore": 4000}}
+OTHERS_USE = {"t": "foreign", "key": "f", "node": "m", "res": {"vcore": 1000}}
+TWO_QUEUES = config(f"small {ORDERED}, resources: {{max: {{vcore: 4}}}}", f"large {ORDERED}")
 
 
-def test_another_queue_is_not_held_back() -> None:
-    result = run(*job("a", 0, 3, 100), *job("head", 1, 4, 10), *job("long", 2, 1, 99, "free"))
-    assert starts_of(result) == {"a": 0, "head": 101, "long": 2}
+class Example(NamedTuple):
+    """What comes, and when each job starts. `ended`: how those ended that did not run to their end."""
+
+    lines: list[dict[str, Any]]
+    starts: dict[str, float | None]
+    config: str = CONFIG
+    ended: dict[str, str] | None = None
+
+
+EXAMPLES = {
+    "only what cannot delay the head is backfilled": Example(
+        # `long` would end at 101, after the head could start, and `even` at 100, which is not before.
+        jobs(HEAD + "long 2 1 99, even 3 1 97, short 4 1 95"),
+        {"a": 0, "head": 100, "short": 4, "long": 110, "even": 110},
+    ),
+    "another queue is not held back": Example(jobs(HEAD + "long 2 1 99 free"), {"a": 0, "head": 101, "long": 2}),
+    "a head that is not expected to start lets everything pass that says its time": Example(
+        jobs("a 0 2 -, head 1 4 10, small 2 1 1000000, stays 3 1 -"), {"a": 0, "head": None, "small": 2, "stays": None}
+    ),
+    "a head that waits for a quota lets nothing pass": Example(
+        jobs("a 0 2 100, head 1 2 10, short 2 1 5"),
+        {"a": 0, "head": 100, "short": 100},
+        config(f"strict {ORDERED}, resources: {{max: {{vcore: 3}}}}", "free"),
+    ),
+    "a head that is withdrawn makes room for the next": Example(
+        [*jobs(HEAD + "next 2 1 500"), {"t": "release", "app": "head", "key": "head", "at": 5}],
+        {"a": 0, "head": None, "next": 5},
+        ended={"head": "withdrawn"},
+    ),
+    "a job that is released while it is held back never starts": Example(
+        [*jobs(HEAD + "next 2 1 500"), {"t": "release", "app": "next", "key": "next", "at": 3}],
+        {"a": 0, "head": 100, "next": None},
+        ended={"next": "withdrawn"},
+    ),
+    "a job whose application is released while it is held back never starts": Example(
+        [*jobs(HEAD + "next 2 1 500"), {"t": "release-app", "app": "next", "at": 3}],
+        {"a": 0, "head": 100, "next": None},
+        ended={"next": "withdrawn"},
+    ),
+    "a job that is released after it was backfilled has started": Example(
+        [*jobs(HEAD + "next 2 1 50"), {"t": "release", "app": "next", "key": "next", "at": 2.5}],
+        {"a": 0, "head": 100, "next": 2},
+        ended={"next": "released"},
+    ),
+    "a job whose application is released after it was backfilled has started": Example(
+        [*jobs(HEAD + "next 2 1 50"), {"t": "release-app", "app": "next", "at": 2.5}],
+        {"a": 0, "head": 100, "next": 2},
+        ended={"next": "released"},
+    ),
+    "a job that the scheduler refuses does not block": Example(
+        [*jobs("a 0 3 100"), app("bad", 1), {**ask("bad", 1, 0, 5), "res": {"vcore": -1}}, *jobs("next 2 1 5")],
+        {"a": 0, "bad": None, "next": 2},
+        ended={"bad": "refused"},
+    ),
+    "jobs of one application are jobs of their own": Example(
+        [app("x", 0), ask("x", 0, 3, 100, "k1"), ask("x", 1, 4, 10, "k2"), ask("x", 2, 1, 200, "k3"), ask("x", 3, 1, 20, "k4")],
+        {"k1": 0, "k2": 100, "k3": 110, "k4": 3},
+    ),
+    "a job that is asked for again while it is held back changes": Example(
+        [*jobs(HEAD + "b 2 2 500"), ask("b", 3, 1, 500)], {"a": 0, "head": 100, "b": 110}
+    ),
+    "what a quota of one queue refuses another may have": Example(
+        # `s-one` takes what is left of the quota, and `s-two` is refused.
+        [
+            SECOND_NODE,
+            *jobs("s1 0 3 100 small, l1 0 3 100 large, s-head 1 4 10 small, l-head 2 4 10 large"),
+            *jobs("s-one 3 1 20 small, s-two 4 1 20 small, l-one 5 1 20 large"),
+        ],
+        {"s1": 0, "l1": 0, "s-head": 100, "l-head": 100, "s-one": 3, "s-two": 23, "l-one": 5},
+        TWO_QUEUES,
+    ),
+    "a job of an application that runs may start where one more application may not": Example(
+        [app("a", 0), ask("a", 0, 3, 100, "a1"), ask("a", 1, 4, 10, "a2"), *jobs("b 2 1 20"), ask("a", 3, 1, 20, "a3")],
+        {"a1": 0, "a2": 100, "a3": 3, "b": 110},
+        config(f"strict {ORDERED}, maxapplications: 1", "free"),
+    ),
+    "the limit is when one node has the room, not all together": Example(
+        [SECOND_NODE, *jobs("a 0 3 100, b 0 3 50, head 1 4 10, even 2 1 48, c 2 1 47")],
+        {"a": 0, "b": 0, "head": 50, "c": 2, "even": 50},
+    ),
+    "what others use is no room for the head": Example(  # else it would start on `m` at once; `long` fits beside them
+        [SECOND_NODE, OTHERS_USE, *jobs(HEAD + "small 2 1 97, long 3 1 99")],
+        {"a": 0, "head": 100, "small": 2, "long": 100},
+    ),
+    "a node that is drained is no room for the head": Example(
+        [SECOND_NODE, {"t": "node-drain", "id": "m"}, *jobs(HEAD + "small 2 1 97, long 3 1 99")],
+        {"a": 0, "head": 100, "small": 2, "long": 110},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_when_jobs_start(name: str) -> None:
+    example = EXAMPLES[name]
+    result = run(*example.lines, config=example.config)
+    assert starts_of(result) == example.starts
+    usual = ("ended", "running", "waiting")
+    assert {pod.key: pod.outcome for pod in result.pods if pod.outcome not in usual} == (example.ended or {})
+    assert result.applications_accepted == sum(line["t"] == "app" for line in example.lines)
 
 
 def test_what_is_held_back_to_the_end_has_a_reason() -> None:
-    result = run(
-        *job("a", 0, 2, None),
-        *job("head", 1, 4, 10),
-        *job("small", 2, 1, None),
-        config=CONFIG.replace("enabled", "disabled"),
-    )
+    result = run(*jobs("a 0 2 -, head 1 4 10, small 2 1 -"), config=CONFIG.replace("enabled", "disabled"))
     assert {pod.key: pod.outcome for pod in result.pods} == {"a": "running", "head": "waiting", "small": "waiting"}
     reasons = {reason.example: reason.reason for reason in result.reasons}
     assert reasons["small"] == "held back: another job is first in the strict order of root.strict"
@@ -160,134 +246,14 @@ def test_what_is_held_back_to_the_end_has_a_reason() -> None:
     assert result.never_placed == 2
 
 
-def test_a_head_that_is_not_expected_to_start_lets_everything_pass_that_says_its_time() -> None:
-    result = run(*job("a", 0, 2, None), *job("head", 1, 4, 10), *job("small", 2, 1, 10**6), *job("stays", 3, 1, None))
-    assert starts_of(result) == {"a": 0, "head": None, "small": 2, "stays": None}
-
-
-def test_a_head_that_waits_for_a_quota_lets_nothing_pass() -> None:
-    config = CONFIG.replace(
-        "          - name: free", "            resources: {max: {vcore: 3}}\n          - name: free"
-    )
-    result = run(*job("a", 0, 2, 100), *job("head", 1, 2, 10), *job("short", 2, 1, 5), config=config)
-    assert starts_of(result) == {"a": 0, "head": 100, "short": 100}
-
-
-def test_a_head_that_is_withdrawn_makes_room_for_the_next() -> None:
-    result = run(
-        *job("a", 0, 3, 100),
-        *job("head", 1, 4, 10),
-        *job("next", 2, 1, 500),
-        {"t": "release", "app": "head", "key": "head", "at": 5},
-    )
-    assert starts_of(result) == {"a": 0, "head": None, "next": 5}
-    assert record(result, "head").outcome == "withdrawn"
-
-
-@pytest.mark.parametrize("line", [{"t": "release", "app": "next", "key": "next"}, {"t": "release-app", "app": "next"}])
-def test_a_job_that_is_withdrawn_while_it_is_held_back_never_starts(line: dict[str, Any]) -> None:
-    result = run(
-        *job("a", 0, 3, 100), *job("head", 1, 4, 10), *job("next", 2, 1, 50, key="next"), {**line, "at": 1.5 + 1}
-    )
-    # It was backfilled at 2: withdrawn afterwards it ends.
-    assert record(result, "next").start_s == 2
-    result = run(*job("a", 0, 3, 100), *job("head", 1, 4, 10), *job("next", 2, 1, 500, key="next"), {**line, "at": 3})
-    assert starts_of(result) == {"a": 0, "head": 100, "next": None}
-    assert record(result, "next").outcome == "withdrawn"
-
-
-def test_a_job_that_the_scheduler_refuses_does_not_block() -> None:
-    result = run(
-        *job("a", 0, 3, 100),
-        app("bad", 1),
-        {"t": "ask", "key": "bad", "app": "bad", "res": {"vcore": -1}, "at": 1, "duration_s": 5},
-        *job("next", 2, 1, 5),
-    )
-    assert starts_of(result) == {"a": 0, "bad": None, "next": 2}
-    assert record(result, "bad").outcome == "refused"
-
-
-def test_jobs_of_one_application_are_jobs_of_their_own() -> None:
-    result = run(
-        app("app", 0),
-        ask("app", 0, 3, 100, "k1"),
-        ask("app", 1, 4, 10, "k2"),
-        ask("app", 2, 1, 200, "k3"),
-        ask("app", 3, 1, 20, "k4"),
-    )
-    assert starts_of(result) == {"k1": 0, "k2": 100, "k3": 110, "k4": 3}
-
-
-def test_a_job_that_is_asked_for_again_while_it_is_held_back_changes() -> None:
-    result = run(
-        *job("a", 0, 3, 100), *job("head", 1, 4, 10), *job("b", 2, 2, 500), {**ask("b", 3, 1), "duration_s": 500}
-    )
-    assert record(result, "b").start_s == 110
-
-
-def test_what_a_quota_of_one_queue_refuses_another_may_have() -> None:
-    config = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: small
-            properties: {simulation.order: fcfs, simulation.backfill: enabled}
-            resources: {max: {vcore: 4}}
-          - name: large
-            properties: {simulation.order: fcfs, simulation.backfill: enabled}
-"""
-    result = run(
-        {"t": "node", "id": "m", "res": {"vcore": 4000}},
-        *job("s1", 0, 3, 100, "small"),
-        *job("l1", 0, 3, 100, "large"),
-        *job("s-head", 1, 4, 10, "small"),
-        *job("l-head", 2, 4, 10, "large"),
-        *job("s-one", 3, 1, 20, "small"),  # takes what is left of the quota
-        *job("s-two", 4, 1, 20, "small"),  # is refused
-        *job("l-one", 5, 1, 20, "large"),
-        config=config,
-    )
-    found = starts_of(result)
-    assert (found["s-one"], found["l-one"]) == (3, 5)
-    assert found["s-two"] == 23
-
-
-def test_a_job_of_an_application_that_runs_may_start_where_one_more_application_may_not() -> None:
-    config = CONFIG.replace("          - name: free", "            maxapplications: 1\n          - name: free")
-    result = run(
-        app("a", 0),
-        ask("a", 0, 3, 100, "a1"),
-        ask("a", 1, 4, 10, "a2"),
-        *job("b", 2, 1, 20),
-        ask("a", 3, 1, 20, "a3"),
-        config=config,
-    )
-    assert starts_of(result) == {"a1": 0, "a2": 100, "a3": 3, "b": 110}
-
-
 def test_an_evicted_job_waits_in_the_order_again() -> None:
-    config = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: strict
-            properties: {simulation.order: fcfs}
-          - name: free
-            properties: {preemption.delay: 1s}
-            resources: {guaranteed: {vcore: 4}}
-"""
+    free = "free properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 4}}"
     result = run(
         *job("a", 0, 4, 100, pre_self=True),
         *job("second", 1, 4, 10),
         app("want", 2, "free"),
         {**ask("want", 2, 4, 50), "pre_other": True},
-        config=config,
+        config=config("strict properties: {simulation.order: fcfs}", free),
     )
     # `second` was handed in before `a` came back.
     assert [pod.key for pod in sorted(result.pods, key=lambda pod: pod.start_s or 0)] == ["want", "second", "a"]
@@ -295,15 +261,13 @@ partitions:
 
 
 def test_a_changed_configuration_changes_the_order() -> None:
-    lines = [*job("a", 0, 4, 100), *job("head", 1, 4, 50), *job("long", 2, 4, 30), *job("short", 3, 4, 10)]
+    lines = jobs("a 0 4 100, head 1 4 50, long 2 4 30, short 3 4 10")
     assert starts_of(run(*lines)) == {"a": 0, "head": 100, "long": 150, "short": 180}
     sjf = {"t": "reload", "yaml": CONFIG.replace("fcfs", "sjf"), "at": 4}
     assert starts_of(run(*lines, sjf)) == {"a": 0, "head": 100, "short": 150, "long": 160}
-    none = CONFIG.replace("            properties: {simulation.order: fcfs, simulation.backfill: enabled}\n", "")
-    small = job("small", 5, 2, 10)
-    assert starts_of(run(*job("a", 0, 2, 100), *job("head", 1, 4, 50), *job("b", 2, 2, 500), {"t": "reload", "yaml": none, "at": 4}, *small)) == {
-        "a": 0, "head": 504, "b": 4, "small": 100,
-    }  # fmt: skip
+    reload = {"t": "reload", "yaml": config("strict", "free"), "at": 4}
+    found = run(*jobs("a 0 2 100, head 1 4 50, b 2 2 500"), reload, *jobs("small 5 2 10"))
+    assert starts_of(found) == {"a": 0, "head": 504, "b": 4, "small": 100}
 
 
 @pytest.mark.parametrize(
@@ -338,39 +302,6 @@ def test_version_1_has_no_requested_time() -> None:
         parse_workload(map(msgspec.json.encode, rows))
 
 
-NODES = [{"t": "node", "id": "m", "res": {"vcore": 4000}}]
-
-
-def test_the_limit_is_when_one_node_has_the_room_not_all_together() -> None:
-    lines = [
-        *NODES,
-        *job("a", 0, 3, 100),
-        *job("b", 0, 3, 50),
-        *job("head", 1, 4, 10),
-        *job("even", 2, 1, 48),
-        *job("c", 2, 1, 47),
-    ]
-    assert starts_of(run(*lines)) == {"a": 0, "b": 0, "head": 50, "c": 2, "even": 50}
-
-
-@pytest.mark.parametrize(
-    ("line", "long_s"),
-    [
-        (
-            {"t": "foreign", "key": "f", "node": "m", "res": {"vcore": 1000}},
-            100,
-        ),  # then the rest of `m` has room for it
-        ({"t": "node-drain", "id": "m"}, 110),
-    ],
-)
-def test_a_node_that_is_drained_and_what_others_use_is_no_room_for_the_head(line: dict[str, Any], long_s: int) -> None:
-    # Else the head would start on `m` at once.
-    result = run(
-        *NODES, line, *job("a", 0, 3, 100), *job("head", 1, 4, 10), *job("small", 2, 1, 97), *job("long", 3, 1, 99)
-    )
-    assert starts_of(result) == {"a": 0, "head": 100, "small": 2, "long": long_s}
-
-
 def test_a_gang_of_different_pods_is_one_job() -> None:
     def gang(name: str, at: float, run_s: float) -> list[dict[str, Any]]:
         groups = [{"name": "x", "min": 1, "res": {"vcore": 2000}}, {"name": "y", "min": 2, "res": {"vcore": 1000}}]
@@ -380,9 +311,7 @@ def test_a_gang_of_different_pods_is_one_job() -> None:
         ]
         return [{**app(name, at), "gang": groups, "atomic": True}, *asks]
 
-    result = run(
-        *job("a", 0, 1, 100), *gang("head", 1, 20), *job("short", 2, 3, 97), *job("long", 3, 1, 98), *gang("last", 4, 5)
-    )
+    result = run(*jobs("a 0 1 100"), *gang("head", 1, 20), *jobs("short 2 3 97, long 3 1 98"), *gang("last", 4, 5))
     found = starts_of(result)
     assert {found[f"head-{number}"] for number in range(3)} == {100}
     assert found["short"] == 2
