@@ -303,6 +303,20 @@ class Bench:
         return {o.uuid: f"{o.key}@{o.node_id}" for o in new}
 
 
+def cluster(text: str, *nodes: int, apps: str = "", first_interface: bool = False, **settings: str) -> Bench:
+    """A bench with nodes n1, n2 ... of these amounts of vcore and applications of root.a; dots in settings are written `_`."""
+    b = Bench(
+        text,
+        first_interface=first_interface,
+        settings={key.replace("_", "."): value for key, value in settings.items()},
+    )
+    for number, vcore in enumerate(nodes, 1):
+        b.node(f"n{number}", vcore=vcore)
+    for app in apps.split():
+        b.app(app)
+    return b
+
+
 def short(output: Output) -> str:
     """An output as a line."""
     match output:

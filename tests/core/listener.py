@@ -62,6 +62,11 @@ def ask(api: SchedulerAPI, key: str, vcore: int = 1, **fields: Any) -> None:
     api.update_allocation(v19.AllocationRequest(rm_id="rm", allocations=[item]))
 
 
+def releases(*ends: v19.AllocationRelease, **fields: Any) -> v19.AllocationRequest:
+    listed = v19.AllocationReleasesRequest(allocations_to_release=list(ends))
+    return v19.AllocationRequest(rm_id="rm", releases=listed, **fields)
+
+
 class Judge(Listener):
     """Answers predicates by a given function, and records each question as `key node allocate`."""
 

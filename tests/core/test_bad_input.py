@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from core.bench import SECOND_NS, Bench, config
+from core.bench import SECOND_NS, Bench, cluster, config
 from licorne.si.messages import Allocation, NodeAction, NodeUpdate
 
 
 def bench(*nodes: int, first_interface: bool = False) -> Bench:
-    b = Bench(config("a"), first_interface=first_interface)
-    for number, vcore in enumerate(nodes, 1):
-        b.node(f"n{number}", vcore=vcore)
-    b.app("x")
-    return b
+    return cluster(config("a"), *nodes, apps="x", first_interface=first_interface)
 
 
 BAD_ASKS = [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.bench import config
-from core.listener import VCORE, Judge, Listener, apps, ask, node, v19_api
+from core.listener import VCORE, Judge, Listener, apps, ask, node, releases, v19_api
 from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.si import first, v19
 
@@ -54,8 +54,7 @@ def test_a_life_in_the_dialect_of_1_9() -> None:
         )
     ]  # no partition, no tags, no priority
     release = v19.AllocationRelease(application_id="x", allocation_key="k")
-    releases = v19.AllocationReleasesRequest(allocations_to_release=[release])
-    api.update_allocation(v19.AllocationRequest(rm_id="rm", releases=releases))
+    api.update_allocation(releases(release))
     (_, ended), (_, state) = rm.take()
     assert ended.released == [
         v19.AllocationRelease(
@@ -112,21 +111,14 @@ def test_a_life_in_the_first_interface() -> None:
     assert kind == "update"
     assert [n.node_id for n in said.accepted_nodes] == ["n1"]
     assert [a.application_id for a in said.accepted_applications] == ["x"]
-    assert [(u.state, u.state_transition_timestamp) for u in said.updated_applications] == [
-        ("Accepted", 7),
-        ("Starting", 7),
-    ]
+    states = [(u.state, u.state_transition_timestamp) for u in said.updated_applications]
+    assert states == [("Accepted", 7), ("Starting", 7)]
     assert [(a.allocation_key, a.uuid) for a in said.new_allocations] == [("old", "u-1")]
     api.schedule()
     ((_, said),) = rm.take()
     one, another, third = said.new_allocations
-    assert (one.allocation_key, one.node_id, one.queue_name, one.partition_name, one.allocation_tags) == (
-        "k",
-        "n1",
-        "root.a",
-        "[rm]default",
-        {"t": "v"},
-    )
+    allocated = (one.allocation_key, one.node_id, one.queue_name, one.partition_name, one.allocation_tags)
+    assert allocated == ("k", "n1", "root.a", "[rm]default", {"t": "v"})
     assert one.priority == first.Priority(priority_value=100)
     assert (another.allocation_key, third.allocation_key, third.application_id) == ("k", "alone", "alone")
     assert len({one.uuid, another.uuid, third.uuid, "", "u-1"}) == 5
@@ -137,10 +129,8 @@ def test_a_life_in_the_first_interface() -> None:
     ]
     api.update(first_request(releases=first.AllocationReleasesRequest(allocations_to_release=ends)))
     ((_, said),) = rm.take()
-    assert [(r.uuid, r.partition_name) for r in said.released_allocations] == [
-        (one.uuid, "[rm]default"),
-        (third.uuid, "[rm]default"),
-    ]
+    ended = [(r.uuid, r.partition_name) for r in said.released_allocations]
+    assert ended == [(one.uuid, "[rm]default"), (third.uuid, "[rm]default")]
     api.update(first_request(remove_applications=[first.RemoveApplicationRequest(application_id="x")]))
     ((_, said),) = rm.take()
     assert {r.uuid for r in said.released_allocations} == {"u-1", another.uuid}
@@ -185,11 +175,8 @@ def test_the_container_scheduling_state_comes_beside_the_responses(first_interfa
     api.schedule(now_ns=10**9)
     ((kind, said),) = rm.take()
     assert kind == "state"
-    assert (said.allocation_key, said.state.name, said.reason) == (
-        "k",
-        "FAILED",
-        "request is waiting for cluster resources become available",
-    )
+    found = (said.allocation_key, said.state.name, said.reason)
+    assert found == ("k", "FAILED", "request is waiting for cluster resources become available")
     api.schedule(now_ns=10**10)
     assert rm.take() == []
 

@@ -9,23 +9,14 @@ import json
 
 import pytest
 
-from core.bench import Bench, config, limit, parent
+from core.bench import Bench, cluster, config, limit, parent
 from licorne.si.messages import NodeAction, Termination
-
-
-def bench(text: str, *nodes: int, first_interface: bool = False) -> Bench:
-    b = Bench(text, first_interface=first_interface)
-    for number, vcore in enumerate(nodes, 1):
-        b.node(f"n{number}", vcore=vcore)
-    return b
-
 
 # -- 4: foreign allocations go with their node ---------------------------------------------------------------
 
 
 def test_4_foreign_allocations_go_with_their_node() -> None:
-    b = bench(config("a"), 10)
-    b.app("x")
+    b = cluster(config("a"), 10, apps="x")
     assert b.foreign("f", "n1", vcore=8) == []
     b.node("n1", NodeAction.DECOMISSION)
     b.node("n1", vcore=10)
@@ -39,9 +30,7 @@ def test_4_foreign_allocations_go_with_their_node() -> None:
 
 
 def test_5_a_completing_application_runs_at_once_past_the_maximum() -> None:
-    b = bench(config("a maxapplications: 1"), 10)
-    b.app("x1")
-    b.app("x2")
+    b = cluster(config("a maxapplications: 1"), 10, apps="x1 x2")
     b.ask("x1", "k1", vcore=1)
     b.run()
     b.release("x1")
@@ -52,7 +41,7 @@ def test_5_a_completing_application_runs_at_once_past_the_maximum() -> None:
 
 
 def test_5_a_recovered_application_runs_past_the_maximum() -> None:
-    b = bench(config("a maxapplications: 1"), 10)
+    b = cluster(config("a maxapplications: 1"), 10)
     for app in ("x1", "x2"):
         b.app(app)
         b.ask(app, app, node="n1", vcore=1)
@@ -88,14 +77,11 @@ def test_6_larger_pending_is_an_insertion_sort_from_name_order(pending: list[tup
 
 
 def test_7_what_ran_on_a_lost_node_is_forgotten_not_pending_again() -> None:
-    b = bench(config("a"), 10)
-    b.app("x")
+    b = cluster(config("a"), 10, apps="x")
     b.ask("x", "k", vcore=1)
     b.run()
-    assert b.node("n1", NodeAction.DECOMISSION) == [
-        "released k STOPPED_BY_RM: Node n1 Removed",
-        "x Completing: completeApplication",
-    ]
+    found = b.node("n1", NodeAction.DECOMISSION)
+    assert found == ["released k STOPPED_BY_RM: Node n1 Removed", "x Completing: completeApplication"]
     assert b.pending() == {}
     b.node("n1", vcore=10)
     assert b.run() == ""
@@ -104,8 +90,7 @@ def test_7_what_ran_on_a_lost_node_is_forgotten_not_pending_again() -> None:
 
 
 def test_7_applications_of_a_draining_queue_still_get_new_asks_scheduled() -> None:
-    b = bench(config("a", "b"), 10)
-    b.app("x")
+    b = cluster(config("a", "b"), 10, apps="x")
     b.ask("x", "k1", vcore=1)
     b.run()
     b.reload(config("b"))
@@ -123,7 +108,7 @@ def template(amount: int) -> str:
 
 
 def test_7_a_changed_template_does_not_touch_the_leaves_that_exist() -> None:
-    b = bench(template(3), 100)
+    b = cluster(template(3), 100)
     b.app("x1", "", "alice")
     b.reload(template(7))
     b.app("x2", "", "bob")
@@ -132,8 +117,7 @@ def test_7_a_changed_template_does_not_touch_the_leaves_that_exist() -> None:
 
 
 def test_7_a_duplicate_id_does_no_harm_and_an_id_can_be_used_again() -> None:
-    b = bench(config("a", "b"), 10)
-    b.app("x")
+    b = cluster(config("a", "b"), 10, apps="x")
     b.ask("x", "k", vcore=1)
     b.run()
     assert b.app("x", "root.b") == [
@@ -146,8 +130,7 @@ def test_7_a_duplicate_id_does_no_harm_and_an_id_can_be_used_again() -> None:
 
 
 def test_7_a_completed_applications_id_can_be_used_again() -> None:
-    b = bench(config("a"), 10)
-    b.app("x")
+    b = cluster(config("a"), 10, apps="x")
     b.ask("x", "k", vcore=1)
     b.run()
     b.release("x", "k")
@@ -163,8 +146,7 @@ TIMEOUT = "TIMEOUT: execution timeout reached"
 
 @pytest.mark.parametrize("first_interface", [False, True])
 def test_9_an_asks_timeout_runs_from_its_allocation(first_interface: bool) -> None:
-    b = bench(config("a"), 10, first_interface=first_interface)
-    b.app("x")
+    b = cluster(config("a"), 10, apps="x", first_interface=first_interface)
     b.ask("x", "k", timeout_ms=1500, vcore=10)
     b.ask("x", "waits", timeout_ms=1500, vcore=10)
     assert b.run() == "k@n1"
@@ -180,7 +162,7 @@ def test_9_an_asks_timeout_runs_from_its_allocation(first_interface: bool) -> No
 
 @pytest.mark.parametrize("timeout_ms", [0, -5])
 def test_9_zero_or_negative_is_never(timeout_ms: int) -> None:
-    b = bench(config("a"), 10, first_interface=True)
+    b = cluster(config("a"), 10, first_interface=True)
     b.app("x", timeout_ms=timeout_ms)
     b.ask("x", "k", timeout_ms=timeout_ms, vcore=1)
     b.run()
@@ -188,7 +170,7 @@ def test_9_zero_or_negative_is_never(timeout_ms: int) -> None:
 
 
 def test_9_an_applications_timeout_fails_it_in_the_first_interface() -> None:
-    b = bench(config("a"), 10, first_interface=True)
+    b = cluster(config("a"), 10, first_interface=True)
     b.app("x", timeout_ms=20_000)
     b.run(after=1000)  # it does not run yet
     b.ask("x", "k", vcore=6)
@@ -202,7 +184,7 @@ def test_9_an_applications_timeout_fails_it_in_the_first_interface() -> None:
 
 
 def test_9_the_field_is_not_a_running_time_in_1_9() -> None:
-    b = bench(config("a"), 10)
+    b = cluster(config("a"), 10)
     b.app("x", timeout_ms=20_000)
     b.ask("x", "k", vcore=6)
     b.run()
@@ -213,7 +195,7 @@ def test_9_the_field_is_not_a_running_time_in_1_9() -> None:
 
 
 def test_11_an_application_leaves_its_users_slot_with_its_last_ask() -> None:
-    b = bench(config("a", root=f"limits: [{limit('u', apps=1)}]"), 10)
+    b = cluster(config("a", root=f"limits: [{limit('u', apps=1)}]"), 10)
     for app in ("x1", "x2"):
         b.app(app)
         b.ask(app, app, vcore=1)
@@ -233,7 +215,7 @@ def test_11_an_application_leaves_its_users_slot_with_its_last_ask() -> None:
 @pytest.mark.parametrize("how", ["remove", "complete"])
 def test_13_a_slot_of_an_accepted_application_is_left_at_all_levels(how: str) -> None:
     leaf = "a maxapplications: 1"
-    b = bench(config(parent("p maxapplications: 1", leaf)), 10)
+    b = cluster(config(parent("p maxapplications: 1", leaf)), 10)
     for app in ("x1", "x2"):
         b.app(app, "root.p.a")
     b.node("n2", NodeAction.CREATE_DRAIN, vcore=10)
@@ -253,8 +235,7 @@ def test_13_a_slot_of_an_accepted_application_is_left_at_all_levels(how: str) ->
 
 def test_an_application_completes_after_a_release_of_everything_at_once() -> None:
     """Difference 33: in the original the timer is stopped, and it stays Completing."""
-    b = bench(config("a"), 10)
-    b.app("x")
+    b = cluster(config("a"), 10, apps="x")
     b.ask("x", "k1", vcore=1)
     b.ask("x", "k2", vcore=1)
     b.run()
@@ -267,8 +248,7 @@ def test_an_application_completes_after_a_release_of_everything_at_once() -> Non
 
 def test_an_application_that_runs_again_keeps_its_first_start_time() -> None:
     """Difference 34: in the original Completing to Running sets the start time again."""
-    b = bench(config("a"), 10)
-    b.app("x")
+    b = cluster(config("a"), 10, apps="x")
     b.ask("x", "k1", vcore=1)
     b.run()
     started_ns = b.application("x").started_ns
@@ -290,7 +270,7 @@ def quota(vcore: int) -> str:
 
 def test_namespace_tags_set_the_quota_of_a_dynamic_leaf_at_each_application() -> None:
     rules = "placementrules: [{name: tag, value: namespace, create: true}]"
-    b = bench(config("a", more=rules), 100)
+    b = cluster(config("a", more=rules), 100)
     b.app("x1", "", tags={"namespace": "ns", "namespace.resourcequota": quota(2)})
     for i in range(4):
         b.ask("x1", f"k{i}", vcore=1)

@@ -130,11 +130,8 @@ def test_a_pending_ask_that_was_placed_elsewhere_is_announced() -> None:
 
 def test_an_existing_allocation_is_taken_above_quota_and_starts_its_application() -> None:
     b = bench(10, text=config("a resources: {max: {vcore: 5m}}", root=f"limits: [{limit('u', vcore=1)}]"))
-    assert b.ask("x", "k", vcore=7, node="n1") == [
-        "x Accepted: runApplication",
-        "x Running: runApplication",
-        "new k@n1",
-    ]
+    found = b.ask("x", "k", vcore=7, node="n1")
+    assert found == ["x Accepted: runApplication", "x Running: runApplication", "new k@n1"]
 
 
 def test_recovery_in_the_recommended_order_overcommits_nothing() -> None:

@@ -22,6 +22,20 @@ def scheduler(callback: ResourceManagerCallback | None, **given: Any) -> tuple[S
     return api, heard
 
 
+def first_scheduler(callback: ResourceManagerCallback | None = None) -> tuple[SchedulerAPI, list[Incident]]:
+    heard: list[Incident] = []
+    api = SchedulerAPI(on_incident=heard.append)
+    api.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm"), callback)
+    return api, heard
+
+
+NOTHING = first.UpdateRequest(
+    rm_id="rm",
+    releases=first.AllocationReleasesRequest(allocations_to_release=[first.AllocationRelease()]),
+)
+"""A release that names nothing."""
+
+
 def refuse_one_of_each(api: SchedulerAPI) -> None:
     node(api)
     node(api)  # once more
@@ -93,9 +107,7 @@ def test_a_host_that_takes_outputs_takes_refusals() -> None:
 
 
 def test_the_first_interface_has_one_method_for_all() -> None:
-    heard: list[Incident] = []
-    api = SchedulerAPI(on_incident=heard.append)
-    api.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm"), ResourceManagerCallback())
+    api, heard = first_scheduler(ResourceManagerCallback())
     info = first.NewNodeInfo(node_id="n1", schedulable_resource={"vcore": -1})
     wanted = first.AllocationAsk(allocation_key="k", application_id="x", resource_ask={"vcore": 1}, max_allocations=1)
     application = first.AddApplicationRequest(application_id="y")
@@ -110,22 +122,16 @@ def test_the_first_interface_has_one_method_for_all() -> None:
 
 
 def test_meaningless_releases_on_the_wire_are_reported() -> None:
-    heard: list[Incident] = []
-    api = SchedulerAPI(on_incident=heard.append)
-    api.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm"))
-    ends = first.AllocationReleasesRequest(allocations_to_release=[first.AllocationRelease()])
-    api.update(first.UpdateRequest(rm_id="rm", releases=ends))
+    api, heard = first_scheduler()
+    api.update(NOTHING)
     (said,) = heard
     assert said.kind == "ignored"
     assert "must name an application, or what is to be released" in said.text
 
 
 def test_a_host_that_translates_requests_itself_receives_no_incident() -> None:
-    heard: list[Incident] = []
-    api = SchedulerAPI(on_incident=heard.append)
-    api.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm"))
-    ends = first.AllocationReleasesRequest(allocations_to_release=[first.AllocationRelease()])
-    translation = adapt_first.inputs_from_update_request(first.UpdateRequest(rm_id="rm", releases=ends))
+    api, heard = first_scheduler()
+    translation = adapt_first.inputs_from_update_request(NOTHING)
     assert len(translation.ignored) == 1
     api.take("rm", translation)
     assert heard == []

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.bench import Bench, config, partition, partitions
+from core.bench import Bench, cluster, config, partition, partitions
 from licorne import ConfigurationError, NotRegisteredError, RegistrationError, SchedulerAPI
 from licorne.si import first, v19
 from licorne.si.messages import AddApplication, Allocation, Input, NodeAction
@@ -68,9 +68,7 @@ def test_without_a_configuration_the_built_in_one_counts() -> None:
 
 @pytest.mark.parametrize("first_interface", [False, True])
 def test_the_same_id_again_forgets_everything(first_interface: bool) -> None:
-    b = Bench(config("a"), first_interface=first_interface)
-    b.node("n1", vcore=10)
-    b.app("x")
+    b = cluster(config("a"), 10, apps="x", first_interface=first_interface)
     b.ask("x", "runs", vcore=6)
     b.run()
     b.ask("x", "waits", vcore=6, age_s=10)
@@ -210,10 +208,8 @@ def test_a_partition_that_is_gone_fails_its_applications() -> None:
     b.ask("x", "k1", partition="gpu", vcore=6)
     b.ask("x", "k2", partition="gpu", vcore=6)
     b.run()
-    assert update(b, config("a")) == [
-        "x Failing: PartitionRemoved",
-        "released k1 STOPPED_BY_RM: Partition gpu Removed",
-    ]
+    found = update(b, config("a"))
+    assert found == ["x Failing: PartitionRemoved", "released k1 STOPPED_BY_RM: Partition gpu Removed"]
     assert list(b.api.cluster.managers["rm"].partitions) == ["default"]
     assert b.node("g2", partition="gpu", vcore=1) == ["rejected g2: failed to find partition [rm]gpu for new node g2"]
     assert b.app("x", partition="gpu") == [
@@ -229,9 +225,7 @@ def test_a_qualified_name_is_the_same_partition() -> None:
 
 
 def test_a_raised_quota_wakes_asks_that_wait() -> None:
-    b = Bench(config("a resources: {max: {vcore: 5m}}"))
-    b.node("n1", vcore=10)
-    b.app("x")
+    b = cluster(config("a resources: {max: {vcore: 5m}}"), 10, apps="x")
     b.ask("x", "k", vcore=6)
     assert b.run() == ""
     update(b, config("a resources: {max: {vcore: 6m}}"))
@@ -255,8 +249,7 @@ def test_node_order_follows_a_reload() -> None:
 @pytest.mark.parametrize("first_interface", [False, True])
 def test_a_draining_queue_that_is_configured_again_is_active_in_both_interfaces(first_interface: bool) -> None:
     """Difference 118: by the text of the first interface it stays Draining and takes no application again."""
-    b = Bench(config("a", "b"), first_interface=first_interface)
-    b.app("x")
+    b = cluster(config("a", "b"), apps="x", first_interface=first_interface)
     b.reload(config("b"))
     assert b.app("y")[0].startswith("rejected y: ")
     b.reload(config("a", "b"))
@@ -299,8 +292,7 @@ def ask_of_class(b: Bench, key: str, name: str) -> Sequence[str]:
 
 
 def test_priority_classes_follow_an_update_of_the_configuration() -> None:
-    b = Bench(config("a"), settings={"priority.class.high": "100"})
-    b.app("x")
+    b = cluster(config("a"), apps="x", priority_class_high="100")
     assert ask_of_class(b, "k1", "high") == ["x Accepted: runApplication"]
     assert b.application("x").asks["k1"].priority == 100
     update(b, config("a"), **{"priority.class.low": "-7"})  # the host's own settings stay, this is added
@@ -320,9 +312,7 @@ def test_priority_classes_follow_an_update_of_the_configuration() -> None:
 
 
 def independent() -> Bench:
-    b = Bench(config("a", more="placementrules: [{name: fixed, value: root.a}]"), first_interface=True)
-    b.node("n1", vcore=10)
-    return b
+    return cluster(config("a", more="placementrules: [{name: fixed, value: root.a}]"), 10, first_interface=True)
 
 
 def test_an_independent_ask_is_an_application_of_its_own() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from core.bench import config
-from core.listener import Listener, apps, ask, node, v19_api
+from core.listener import Listener, apps, ask, node, releases, v19_api
 from licorne import (
     ConfigurationError,
     NotRegisteredError,
@@ -44,11 +45,6 @@ def ask_of(**fields: Any) -> v19.Allocation:
     return v19.Allocation(
         **{"allocation_key": "k", "application_id": "x", "resource_per_alloc": {"vcore": 1}, **fields}
     )
-
-
-def releases(*values: Any) -> v19.AllocationRequest:
-    ends = v19.AllocationReleasesRequest(allocations_to_release=list(values))
-    return v19.AllocationRequest(rm_id="rm", releases=ends)
 
 
 REQUESTS: dict[str, tuple[str, Any, str]] = {
@@ -118,9 +114,8 @@ def test_a_request_that_is_not_what_is_declared_raises_and_changes_nothing(name:
     ask(api, "present", vcore=11)
     rm.take()
     before = api.state_dump()
-    with pytest.raises(RequestError) as error:
+    with pytest.raises(RequestError, match=re.escape(text)):
         getattr(api, method)(request_)
-    assert text in str(error.value)
     assert (api.state_dump(), rm.take(), api.callback_errors) == (before, [], [])
 
 
@@ -133,9 +128,8 @@ def test_the_first_interface_is_looked_at_as_well() -> None:
         "releases AllocationRelease(": {"releases": first.AllocationRelease()},
     }
     for text, values in wrong.items():
-        with pytest.raises(RequestError) as error:
+        with pytest.raises(RequestError, match=re.escape(text)):
             api.update(first.UpdateRequest(rm_id="rm", **values))
-        assert text in str(error.value)
     with pytest.raises(RequestError, match="must be a UpdateRequest"):
         api.update(v19.NodeRequest(rm_id="rm"))  # type: ignore[arg-type]
 
@@ -223,20 +217,17 @@ SETTING_SLIPS: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("settings", "text"), SETTING_SLIPS)
 def test_a_setting_that_is_none_is_refused_wherever_it_comes_from(settings: Any, text: str) -> None:
-    with pytest.raises(SettingsError) as error:
+    with pytest.raises(SettingsError, match=re.escape(text)):
         SchedulerAPI(settings=settings)
-    assert text in str(error.value)
     if not isinstance(settings, dict):
         return
     grouped = SchedulerAPI(policy_groups={"group": (config("a"), settings)})
-    with pytest.raises(RegistrationError) as refused:
+    with pytest.raises(RegistrationError, match=re.escape(text)):
         grouped.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm", policy_group="group"))
-    assert text in str(refused.value)
     api = SchedulerAPI()
     api.settings.update(settings)
-    with pytest.raises(RegistrationError) as refused:
+    with pytest.raises(RegistrationError, match=re.escape(text)):
         api.register_resource_manager(v19.RegisterResourceManagerRequest(rm_id="rm"))
-    assert text in str(refused.value)
 
 
 def test_settings_that_the_original_knows_are_taken() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.bench import SECOND_NS, Bench, config
+from core.bench import SECOND_NS, Bench, cluster, config
 from licorne.config import ConfigError, load
 from licorne.core.amounts.types import OTHER_TYPES
 from licorne.core.inputs import numbering
@@ -21,8 +21,7 @@ MINUTE_S = SWEEP_NS // SECOND_NS
 
 
 def bench(*queues: str) -> Bench:
-    b = Bench(config(*(queues or ("a", "b"))))
-    b.node("n1", vcore=1000)
+    b = cluster(config(*(queues or ("a", "b"))), 1000)
     b.app("x", "root.a")
     b.app("y", "root.b")
     return b
@@ -32,6 +31,13 @@ def invent(b: Bench, app: str, count: int, first: int = 0) -> None:
     """Asks of an application, each for a type of its own."""
     for i in range(first, first + count):
         assert not [line for line in b.ask(app, f"{app}-{i}", resource={"vcore": 1, f"{app}-{i}": 1}) if "rej" in line]
+
+
+def fill(b: Bench, applications: int = ASKED_MAX // OWN_MAX) -> None:
+    """Applications of which each invents as many types as it may; by default as many as all asks may have."""
+    for i in range(applications):
+        b.app(f"x{i}", "root.a")
+        invent(b, f"x{i}", OWN_MAX)
 
 
 def names(b: Bench) -> int:
@@ -53,9 +59,7 @@ def test_numbers_of_types_are_bounded_per_application() -> None:
 def test_numbers_of_types_of_all_asks_are_bounded_and_leave_some_for_nodes() -> None:
     b = bench()
     before = names(b)
-    for i in range(8):
-        b.app(f"x{i}", "root.a")
-        invent(b, f"x{i}", OWN_MAX)
+    fill(b, 8)
     assert names(b) == before + ASKED_MAX + 1
     b.ask("y", "g", resource={"vcore": 1, "gpu": 2})
     assert b.pending("root.b") == {OTHER_TYPES: 2, "vcore": 1}
@@ -68,9 +72,7 @@ def test_numbers_of_types_of_all_asks_are_bounded_and_leave_some_for_nodes() -> 
 
 def test_nodes_have_a_bound_of_their_own() -> None:
     b = bench()
-    for i in range(5):
-        b.app(f"x{i}", "root.a")
-        invent(b, f"x{i}", OWN_MAX)
+    fill(b, 5)
     many = {f"t{i}": 1 for i in range(NODE_TYPES_MAX - 1)}  # and vcore
     assert b.node("n2", capacity=many) == ["accepted n2"]
     (said,) = b.node("n3", capacity={"one-more": 1})
@@ -95,9 +97,7 @@ def test_numbers_that_nothing_uses_are_used_again() -> None:
 
 def test_numbers_of_asks_come_back_within_a_minute() -> None:
     b = bench()
-    for i in range(ASKED_MAX // OWN_MAX):
-        b.app(f"x{i}", "root.a")
-        invent(b, f"x{i}", OWN_MAX)
+    fill(b)
     b.remove("x0")
     for turn in range(3):  # so many sweeps, however many types are invented
         for i in range(20):
@@ -139,11 +139,8 @@ def test_a_node_brings_a_type_that_asks_wait_for_while_numbers_are_swept() -> No
 def test_uncounted_amounts_count_when_a_node_brings_their_type() -> None:
     """Amounts of other schedulers, of an allocation that was there before, and a quota in a tag."""
     tags = {"namespace.resourcequota": '{"resources": {"gpu": {"value": 3}, "vcore": {"value": 1000}}}'}
-    b = Bench(config("a", more="placementrules: [{name: provided, create: true}]"))
-    b.node("n1", vcore=1000)
-    for i in range(ASKED_MAX // OWN_MAX):
-        b.app(f"x{i}", "root.a")
-        invent(b, f"x{i}", OWN_MAX)
+    b = cluster(config("a", more="placementrules: [{name: provided, create: true}]"), 1000)
+    fill(b)
     b.foreign("f", "n1", vcore=1, gpu=2)
     b.app("y", "root.dynamic", tags=tags)
     b.ask("y", "there", node="n1", resource={"vcore": 1, "gpu": 1})
@@ -159,9 +156,7 @@ def test_uncounted_amounts_count_when_a_node_brings_their_type() -> None:
 
 def test_equal_amounts_of_types_that_share_a_number_are_not_the_same() -> None:
     b = bench()
-    for i in range(ASKED_MAX // OWN_MAX):
-        b.app(f"x{i}", "root.a")
-        invent(b, f"x{i}", OWN_MAX)
+    fill(b)
     b.ask("y", "one", resource={"red": 1})
     b.ask("y", "two", resource={"blue": 1})
     b.ask("y", "two", resource={"green": 1})  # a change
@@ -171,9 +166,7 @@ def test_equal_amounts_of_types_that_share_a_number_are_not_the_same() -> None:
 
 def test_a_gang_for_types_that_share_a_number() -> None:
     b = bench()
-    for i in range(ASKED_MAX // OWN_MAX):
-        b.app(f"x{i}", "root.a")
-        invent(b, f"x{i}", OWN_MAX)
+    fill(b)
     b.send(AddApplication(application_id="z", queue="root.b", user="u", placeholder_ask={"gpu": 2}))
     for i in range(2):
         b.ask("z", f"p{i}", placeholder=True, resource={"gpu": 1})

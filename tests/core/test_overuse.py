@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from core.bench import Bench, config
+from core.bench import Bench, cluster, config
 from licorne.core.inspection.explain import ClusterFull, RequiredNode
 from licorne.si.messages import Allocation, NodeAction, Release, Termination
 
@@ -149,8 +149,7 @@ def test_each_of_two_asks_gets_the_node_that_it_requires_in_a_full_cluster() -> 
 
 
 def test_an_ask_that_requires_its_node_waits_for_a_quota_all_the_same() -> None:
-    b = Bench(config("a", "b resources: {max: {vcore: 1m}}"))
-    b.node("n1", vcore=8)
+    b = cluster(config("a", "b resources: {max: {vcore: 1m}}"), 8)
     b.app("a", "root.a")
     b.app("b", "root.b")
     b.ask("a", "full", node="n1", vcore=7)

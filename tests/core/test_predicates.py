@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.listener import Judge, apps, ask, node, v19_api
+from core.listener import Judge, apps, ask, node, releases, v19_api
 from licorne import SchedulerAPI
 from licorne.si import v19
 
@@ -21,6 +21,16 @@ def judged(answer: Callable[[v19.PredicatesArgs], str | None], *nodes: int) -> t
     for number, vcore in enumerate(nodes, 1):
         node(api, f"n{number}", vcore)
     apps(api, "x")
+    return api, judge
+
+
+def crowded(answer: Callable[[v19.PredicatesArgs], str | None]) -> tuple[SchedulerAPI, Judge]:
+    """Two nodes with 6 of 10 in use, and an ask for 7."""
+    api, judge = judged(answer, 10, 10)
+    ask(api, "big-1", vcore=6)
+    ask(api, "big-2", vcore=6)
+    api.schedule()
+    ask(api, "k", vcore=7)
     return api, judge
 
 
@@ -64,11 +74,7 @@ def test_an_error_of_a_predicate_is_kept_and_counts_as_no() -> None:
 
 
 def test_a_reservation_asks_with_allocate_false() -> None:
-    api, judge = judged(lambda args: None if args.allocate else "no", 10, 10)
-    ask(api, "big-1", vcore=6)
-    ask(api, "big-2", vcore=6)
-    api.schedule()
-    ask(api, "k", vcore=7)
+    api, judge = crowded(lambda args: None if args.allocate else "no")
     judge.asked.clear()
     api.schedule(now_ns=3 * 10**9)
     assert judge.asked == ["k n1 False"]
@@ -76,17 +82,12 @@ def test_a_reservation_asks_with_allocate_false() -> None:
 
 
 def test_a_predicate_may_refuse_the_reserved_node() -> None:
-    api, judge = judged(lambda _: None, 10, 10)
-    ask(api, "big-1", vcore=6)
-    ask(api, "big-2", vcore=6)
-    api.schedule()
-    ask(api, "k", vcore=7)
+    api, judge = crowded(lambda _: None)
     api.schedule(now_ns=3 * 10**9)
     assert len(api.cluster.partition("rm").reservations) == 1
     judge.answer = lambda args: "no" if args.node_id == "n1" else None
     release = v19.AllocationRelease(application_id="x", allocation_key="big-1")
-    releases = v19.AllocationReleasesRequest(allocations_to_release=[release])
-    api.update_allocation(v19.AllocationRequest(rm_id="rm", releases=releases))
+    api.update_allocation(releases(release))
     assert api.schedule() == 0
     node(api, "n3")
     assert api.schedule() == 1

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.examples import examples
-from core.bench import Bench, config
+from core.bench import Bench, cluster, config
 from licorne.si import messages
 
 # (key, priority, age in seconds) in the order of arrival, and the order in which they are tried
@@ -23,9 +23,7 @@ ORDERS = [
 
 @pytest.mark.parametrize(("arrivals", "order"), ORDERS)
 def test_request_order(arrivals: str, order: str) -> None:
-    b = Bench(config("a"))
-    b.node("n1", vcore=100)
-    b.app("x")
+    b = cluster(config("a"), 100, apps="x")
     for arrival in arrivals.split():
         key, priority, age = [*arrival.split(":"), "0"][:3]
         b.ask("x", key, priority=int(priority), age_s=int(age), vcore=1)
@@ -33,9 +31,7 @@ def test_request_order(arrivals: str, order: str) -> None:
 
 
 def test_the_age_of_an_ask_counts_only_in_whole_seconds_and_no_bad_tag_does() -> None:
-    b = Bench(config("a"))
-    b.node("n1", vcore=100)
-    b.app("x")
+    b = cluster(config("a"), 100, apps="x")
     for key, tag in (("first", "x"), ("negative", "-5"), ("float", "1.5"), ("huge", "9" * 11), ("old", "1")):
         b.ask("x", key, tags={"creationTime": tag}, vcore=1)
     assert b.run().replace("@n1", "") == "old first negative float huge"
@@ -48,8 +44,7 @@ Arrival = tuple[int, int, int]
 @given(st.lists(st.tuples(st.integers(-1, 1), st.integers(0, 2), st.integers(0, 9)), min_size=1, max_size=300))
 def test_the_order_holds_for_many_while_some_go(arrivals: list[Arrival]) -> None:
     """More than a block of asks; one in ten is released again."""
-    b = Bench(config("a"))
-    b.app("x")
+    b = cluster(config("a"), apps="x")
     x = b.application("x")
     for i, (priority, age, _) in enumerate(arrivals):
         b.send(*ask(b, f"k{i}", priority, age))
@@ -64,8 +59,7 @@ def test_the_order_holds_for_many_while_some_go(arrivals: list[Arrival]) -> None
 @examples(15)
 @given(st.lists(st.tuples(st.booleans(), st.integers(-1, 1), st.integers(0, 2)), min_size=200, max_size=400))
 def test_the_order_holds_while_the_first_go_and_others_come(steps: list[tuple[bool, int, int]]) -> None:
-    b = Bench(config("a"))
-    b.app("x")
+    b = cluster(config("a"), apps="x")
     x = b.application("x")
     pending: list[tuple[int, int, int]] = []
     for i, (goes, priority, age) in enumerate(steps):

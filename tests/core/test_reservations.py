@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.bench import Bench, config
+from core.bench import Bench, cluster, config
 from licorne.core.inspection.explain import RequiredNode
 from licorne.core.nodes.node import best_to_reserve
 from licorne.core.scheduling import reservations
@@ -66,8 +66,7 @@ AMOUNTS = st.lists(st.tuples(*[st.integers(0, 6)] * 3), min_size=1, max_size=12)
 def test_what_found_no_node_is_remembered_rightly(
     nodes: list[tuple[int, int, int]], asks: list[tuple[int, int, int]]
 ) -> None:
-    b = Bench(config("a"), settings={"reservation.delay": "0s"})
-    b.app("x")
+    b = cluster(config("a"), apps="x", reservation_delay="0s")
     for number, (vcore, memory, gpu) in enumerate(nodes):
         b.node(f"n{number}", vcore=vcore, memory=memory, gpu=gpu)
     for number, (vcore, memory, gpu) in enumerate(asks):
@@ -113,8 +112,7 @@ def test_the_reserved_node_is_chosen_by_its_free_amount(nodes: list[tuple[int, i
 
 
 def test_a_type_that_the_ask_does_not_want_makes_a_node_worse() -> None:
-    b = Bench(config("a"))
-    b.app("x")
+    b = cluster(config("a"), apps="x")
     for name, extra in (("n1", {"memory": 1}), ("n2", {"gpu": 1}), ("n3", {})):
         b.node(name, capacity={"vcore": 10, **extra})
         b.ask("x", f"on-{name}", node=name, vcore=5)
@@ -318,8 +316,7 @@ VICTIMS = [
 
 @pytest.mark.parametrize(("allocations", "victims"), VICTIMS)
 def test_victims_on_a_required_node(allocations: list[tuple[int, int, bool, bool]], victims: str) -> None:
-    b = Bench(config("a"))
-    b.node("n1", vcore=10)
+    b = cluster(config("a"), 10)
     b.node("n2", NodeAction.CREATE_DRAIN, vcore=10)
     b.app("x")
     for key, (vcore, priority, willing, originator) in zip("abc", allocations, strict=False):

@@ -9,23 +9,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from core.bench import config
 from licorne import NotRegisteredError, RequestError, ResourceManagerCallback, SchedulerAPI
 from licorne.si import v19
 from seeds import some_seeds
 
 SECOND = 1_000_000_000
-CONFIG = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: fifo
-            properties: {application.sort.policy: fifo}
-          - name: careful
-            properties: {application.unschedasks.backoff: '2', application.unschedasks.backoff.delay: 30s}
-"""
+CONFIG = config(
+    "fifo properties: {application.sort.policy: fifo}",
+    "careful properties: {application.unschedasks.backoff: '2', application.unschedasks.backoff.delay: 30s}",
+)
 SETTINGS = {"reservation.enabled": "false"}
 
 

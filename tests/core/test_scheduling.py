@@ -5,17 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.bench import SECOND_NS, Bench, config, limit, parent
+from core.bench import SECOND_NS, Bench, cluster, config, limit, parent
 from licorne.core.inspection.explain import Backoff
-
-
-def bench(text: str, *nodes: int, **settings: str) -> Bench:
-    """A cluster with nodes n1, n2 ... of these sizes."""
-    made = Bench(text, settings={key.replace("_", "."): value for key, value in settings.items()})
-    for number, vcore in enumerate(nodes, 1):
-        made.node(f"n{number}", vcore=vcore)
-    return made
-
 
 # -- section 15 ------------------------------------------------------------------------------------------
 
@@ -30,7 +21,7 @@ def bench(text: str, *nodes: int, **settings: str) -> Bench:
 )
 def test_example_1_queues_by_share(root: str, priority: int, order: str) -> None:
     quotas = ("a resources: {guaranteed: {vcore: 8}}", "b resources: {max: {vcore: 5}}", "c")
-    b = bench(config(*quotas, root=root), 10_000)
+    b = cluster(config(*quotas, root=root), 10_000)
     for name, used in (("a", 4000), ("b", 3000), ("c", 1000)):
         b.app(name, f"root.{name}")
         b.ask(name, f"{name}0", node="n1", vcore=used)
@@ -42,7 +33,7 @@ def test_example_1_queues_by_share(root: str, priority: int, order: str) -> None
 
 
 def test_example_3_an_accepted_application_with_placeholders_holds_a_slot() -> None:
-    b = bench(config("a maxapplications: 2"), 10)
+    b = cluster(config("a maxapplications: 2"), 10)
     for app in ("x1", "x2", "x3"):
         b.app(app)
     b.ask("x1", "k1", vcore=1)
@@ -56,7 +47,7 @@ def test_example_3_an_accepted_application_with_placeholders_holds_a_slot() -> N
 
 
 def test_example_4_a_wildcard_counts_for_each_user_separately() -> None:
-    b = bench(config("a", root=f"limits: [{limit('*', apps=1)}]"), 10)
+    b = cluster(config("a", root=f"limits: [{limit('*', apps=1)}]"), 10)
     for app, user in (("x1", "alice"), ("x2", "bob"), ("x3", "alice")):
         b.app(app, user=user)
         b.ask(app, app, vcore=1)
@@ -66,7 +57,7 @@ def test_example_4_a_wildcard_counts_for_each_user_separately() -> None:
 
 
 def test_example_4_resources_and_applications_of_a_wildcard() -> None:
-    b = bench(config("a", root=f"limits: [{limit('*', apps=1, vcore=3)}]"), 10)
+    b = cluster(config("a", root=f"limits: [{limit('*', apps=1, vcore=3)}]"), 10)
     b.app("x1")
     b.app("x2")
     for i in range(5):
@@ -77,9 +68,7 @@ def test_example_4_resources_and_applications_of_a_wildcard() -> None:
 
 
 def test_example_5_an_application_is_as_old_as_its_oldest_ask() -> None:
-    b = bench(config("a maxapplications: 1"), 10)
-    b.app("x1")
-    b.app("x2")
+    b = cluster(config("a maxapplications: 1"), 10, apps="x1 x2")
     b.ask("x1", "k1", vcore=1)
     b.ask("x2", "k2", vcore=1, age_s=60)
     assert b.run() == "k2@n1"
@@ -87,8 +76,7 @@ def test_example_5_an_application_is_as_old_as_its_oldest_ask() -> None:
 
 
 def test_example_6_the_first_of_equal_scores_is_reserved() -> None:
-    b = bench(config("a"), 10, 10, 12)
-    b.app("x")
+    b = cluster(config("a"), 10, 10, 12, apps="x")
     for node, used in (("n1", 5), ("n2", 5), ("n3", 12)):
         b.ask("x", f"on-{node}", node=node, vcore=used)
     b.ask("x", "small", vcore=11)  # 32 are there, 22 are used: 10 are left
@@ -105,7 +93,7 @@ def test_example_6_the_first_of_equal_scores_is_reserved() -> None:
 
 
 def test_of_equal_shares_the_larger_pending_comes_first_then_the_name() -> None:
-    b = bench(config("a", "b", "c"), 100)
+    b = cluster(config("a", "b", "c"), 100)
     for name, asks in (("a", 1), ("b", 1), ("c", 2)):
         b.app(name, f"root.{name}")
         for i in range(asks):
@@ -140,7 +128,7 @@ def test_shares(leaf: str, used: dict[str, int], share: float) -> None:
 
 
 def test_a_child_inherits_the_fair_maximum_of_its_parent() -> None:
-    b = bench(config(parent("p resources: {max: {vcore: 20m}}", "leaf")), 100)
+    b = cluster(config(parent("p resources: {max: {vcore: 20m}}", "leaf")), 100)
     b.app("x", "root.p.leaf")
     b.ask("x", "k", node="n1", vcore=5)
     b.run()
@@ -161,7 +149,7 @@ APPLICATION_ORDER = [
 @pytest.mark.parametrize(("policy", "priority", "order"), APPLICATION_ORDER)
 def test_application_order(policy: str, priority: str, order: str) -> None:
     leaf = f"a properties: {{application.sort.policy: {policy}, application.sort.priority: {priority}}}"
-    b = bench(config(leaf), 100)
+    b = cluster(config(leaf), 100)
     for app, used in (("x1", 3), ("x2", 1), ("x3", 2)):
         b.app(app)
         b.ask(app, f"{app}-0", node="n1", vcore=used)
@@ -187,7 +175,7 @@ def test_fair_usage_is_a_share_of_the_leafs_guaranteed_and_leaves_placeholders_o
 
 
 def test_max_applications_of_an_ancestor_and_the_next_application() -> None:
-    b = bench(config(parent("p maxapplications: 2", "a maxapplications: 2", "b maxapplications: 2")), 100)
+    b = cluster(config(parent("p maxapplications: 2", "a maxapplications: 2", "b maxapplications: 2")), 100)
     for app, path in (("x1", "a"), ("x2", "b"), ("x3", "a"), ("x4", "b")):
         b.app(app, f"root.p.{path}")
         b.ask(app, app, vcore=1)
@@ -204,7 +192,7 @@ def test_max_applications_of_an_ancestor_and_the_next_application() -> None:
 
 def test_limits_of_users_and_groups_apply_together() -> None:
     limits = f"limits: [{limit('alice', vcore=3)}, {limit(groups='dev', vcore=4)}]"
-    b = bench(config("a", root=limits), 100)
+    b = cluster(config("a", root=limits), 100)
     for app, user in (("x1", "alice"), ("x2", "bob"), ("x3", "carol")):
         b.app(app, "root.a", user, "dev" if user != "carol" else "other")
         for i in range(5):
@@ -216,8 +204,7 @@ def test_limits_of_users_and_groups_apply_together() -> None:
 
 
 def test_a_limit_keeps_back_only_what_does_not_fit() -> None:
-    b = bench(config("a", root=f"limits: [{limit('u', vcore=5)}]"), 100)
-    b.app("x")
+    b = cluster(config("a", root=f"limits: [{limit('u', vcore=5)}]"), 100, apps="x")
     b.ask("x", "large", vcore=6, priority=1)
     b.ask("x", "small", vcore=5)
     assert b.run() == "small@n1"
@@ -240,8 +227,7 @@ def test_headroom_is_the_smallest_of_the_way_up_and_counts_only_what_is_listed()
 
 
 def test_root_refuses_a_type_that_no_node_has() -> None:
-    b = bench(config("a"), 100)
-    b.app("x")
+    b = cluster(config("a"), 100, apps="x")
     b.ask("x", "k", vcore=1, gpu=1)
     b.ask("x", "zero", vcore=1, gpu=0)
     assert b.run() == "zero@n1"
@@ -258,9 +244,7 @@ BACKOFF = "a properties: {application.unschedasks.backoff: '2', application.unsc
 
 
 def test_backoff_leaves_the_application_alone_for_its_delay() -> None:
-    b = bench(config(BACKOFF), 10, 10, reservation_enabled="false")
-    b.app("x")
-    b.app("y")
+    b = cluster(config(BACKOFF), 10, 10, apps="x y", reservation_enabled="false")
     for node in ("n1", "n2"):
         b.ask("x", f"on-{node}", node=node, vcore=5)
     for vcore in (11, 8, 7):  # 11 are not there at all: that is headroom, and not counted
@@ -280,8 +264,7 @@ def test_backoff_leaves_the_application_alone_for_its_delay() -> None:
 @pytest.mark.parametrize(("last", "placed"), [("allocated", "k8@n1 k7@n2"), ("pending", "")])
 def test_an_allocated_request_after_the_last_pending_one_starts_no_backoff(last: str, placed: str) -> None:
     """Difference 53: in the original any request that is tried after the failures starts the back-off."""
-    b = bench(config(BACKOFF), 10, 10, reservation_enabled="false")
-    b.app("x")
+    b = cluster(config(BACKOFF), 10, 10, apps="x", reservation_enabled="false")
     for number in (1, 2):
         b.ask("x", f"on-n{number}", node=f"n{number}", vcore=5, priority=-1)
     for vcore in (8, 7):
@@ -295,8 +278,7 @@ def test_an_allocated_request_after_the_last_pending_one_starts_no_backoff(last:
 
 
 def test_backoff_is_not_counted_for_asks_without_headroom() -> None:
-    b = bench(config(BACKOFF, root=f"limits: [{limit('u', vcore=5)}]"), 10, reservation_enabled="false")
-    b.app("x")
+    b = cluster(config(BACKOFF, root=f"limits: [{limit('u', vcore=5)}]"), 10, apps="x", reservation_enabled="false")
     for i in range(5):
         b.ask("x", f"large{i}", vcore=6)
     b.ask("x", "small", vcore=1)
@@ -311,8 +293,7 @@ NODE_ORDER = [("fair", "n3 n3 n1 n3"), ("binpacking", "n2 n2 n2 n1")]
 
 @pytest.mark.parametrize(("policy", "nodes"), NODE_ORDER)
 def test_node_order_in_use(policy: str, nodes: str) -> None:
-    b = bench(config("a", more=f"nodesortpolicy: {{type: {policy}}}"))
-    b.app("x")
+    b = cluster(config("a", more=f"nodesortpolicy: {{type: {policy}}}"), apps="x")
     for node in ("n1", "n2", "n3"):
         b.node(node, vcore=10, memory=10)
     b.ask("x", "on-n1", node="n1", vcore=4)
@@ -325,8 +306,7 @@ def test_node_order_in_use(policy: str, nodes: str) -> None:
 
 
 def test_the_score_follows_foreign_allocations_and_resizes_at_once() -> None:
-    b = bench(config("a"), 10, 10)
-    b.app("x")
+    b = cluster(config("a"), 10, 10, apps="x")
     b.foreign("f", "n1", vcore=1)
     b.ask("x", "k1", vcore=2)
     assert b.run() == "k1@n2"

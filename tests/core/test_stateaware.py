@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.bench import SECOND_NS, Bench, config
+from core.bench import SECOND_NS, Bench, cluster, config
 
 STATEAWARE = "a properties: {application.sort.policy: stateaware}"
 
@@ -63,8 +63,7 @@ def test_the_oldest_accepted_application_blocks_others_even_if_it_fits_nowhere()
 
 
 def test_where_starting_is_off_stateaware_is_fifo() -> None:
-    b = Bench(config(STATEAWARE))
-    b.node("n1", vcore=100)
+    b = cluster(config(STATEAWARE), 100)
     for app in ("x1", "x2"):
         b.app(app)
         b.ask(app, app, vcore=1)
@@ -72,10 +71,7 @@ def test_where_starting_is_off_stateaware_is_fifo() -> None:
 
 
 def test_starting_is_a_running_application_for_quotas_and_its_clock() -> None:
-    b = Bench(config("a maxapplications: 1"), first_interface=True)
-    b.node("n1", vcore=100)
-    b.app("x1")
-    b.app("x2")
+    b = cluster(config("a maxapplications: 1"), 100, apps="x1 x2", first_interface=True)
     for app in ("x1", "x2"):
         b.ask(app, app, vcore=1)
     assert b.run() == "x1@n1"

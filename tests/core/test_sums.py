@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.bench import Bench, config
+from core.bench import Bench, cluster, config
 from licorne.core.amounts.types import Types
 from licorne.core.amounts.vectors import new_sum
 from licorne.core.constants import SUM_MAX
@@ -60,8 +60,7 @@ def test_a_sum_is_exact_and_gives_everything_back(parts: list[tuple[dict[str, in
 
 
 def bench(*, first_interface: bool = False) -> Bench:
-    b = Bench(config("a resources: {max: {vcore: 10m}}", "b"), first_interface=first_interface)
-    b.node("n1", vcore=1000)
+    b = cluster(config("a resources: {max: {vcore: 10m}}", "b"), 1000, first_interface=first_interface)
     b.app("x", "root.a")
     b.app("y", "root.b")
     return b
