@@ -80,74 +80,73 @@ def test_so_it_is_with_gangs_and_everything_else_under_way(scene: scenes.Scene) 
     check_scene(scene)
 
 
+def _node(vcore: int = 1000, action: NodeAction = NodeAction.CREATE, **more: Any) -> NodeUpdate:
+    return NodeUpdate(node_id="n0", action=action, capacity={"vcore": vcore}, **more)
+
+
+def _app(name: str = "app", **more: Any) -> AddApplication:
+    return AddApplication(application_id=name, queue="root.a", user="ann", **more)
+
+
+def _ask(key: str = "k0", app: str = "app", resource: dict[str, int] | None = None) -> Allocation:
+    return Allocation(key=key, application_id=app, resource=resource or {"vcore": 1000})
+
+
+def _proposed(scene: scenes.Scene, key: str = "k0", app: str = "app") -> tuple[Proposal, ...]:
+    return propose(Home(scene.restored()), Wanted("default", app, key), effort=EFFORT).found
+
+
+def _for_one_ask(node: NodeUpdate, **resource: int) -> list[str]:
+    """What is proposed for an ask that is alone in a cluster of one node."""
+    scene = scenes.Scene(ONE_QUEUE, ((node,), (_app(),), (_ask(resource=resource),), 0))
+    return [each.text for each in _proposed(scene)]
+
+
 def _gang_without_nodes() -> scenes.Scene:
     def asked(key: str) -> Allocation:
         small = {"vcore": 500}
         return Allocation(key=key, application_id="app", resource=small, task_group="g", placeholder=key != "k0")
 
-    gang = AddApplication(
-        application_id="app", queue="root.a", user="ann", execution_timeout_ms=20_000, placeholder_ask={"vcore": 1000}
-    )
+    gang = _app(execution_timeout_ms=20_000, placeholder_ask={"vcore": 1000})
     return scenes.Scene(ONE_QUEUE, ((gang,), (asked("p0"), asked("p1")), (asked("k0"),), 0))
 
 
 def test_a_placeholder_that_is_placed_counts_although_nobody_replaces_it_before_the_timeout() -> None:
     scene = _gang_without_nodes()
-    (found,) = propose(Home(scene.restored()), Wanted("default", "app", "p1"), effort=EFFORT).found
+    (found,) = _proposed(scene, "p1")
     assert found.text == "2 nodes more of 500m vcore"
     assert scenes.Waited(scene, "p1").placed(found.changes)
 
 
 def test_an_ask_waits_for_what_its_placeholder_waits_for() -> None:
     scene = _gang_without_nodes()
-    found = propose(Home(scene.restored()), Wanted("default", "app", "k0"), effort=EFFORT).found
+    found = _proposed(scene)
     assert [each.text for each in found] == ["one node more of 500m vcore"]
     assert scenes.Waited(scene, "k0").placed(found[0].changes)
 
 
 def test_an_ask_that_an_end_under_way_makes_room_for_needs_no_change() -> None:
     """A placeholder has the only node until its timeout, which has just come; its end is not confirmed yet."""
-    node = NodeUpdate(node_id="n0", action=NodeAction.CREATE, capacity={"vcore": 1000})
-    gang = AddApplication(
-        application_id="gang", queue="root.a", user="ann", execution_timeout_ms=20_000, placeholder_ask={"vcore": 1000}
-    )
+    gang = _app("gang", execution_timeout_ms=20_000, placeholder_ask={"vcore": 1000})
     held = Allocation(key="p0", application_id="gang", resource={"vcore": 1000}, task_group="g", placeholder=True)
-    app = AddApplication(application_id="app", queue="root.a", user="ann")
-    ask = Allocation(key="k0", application_id="app", resource={"vcore": 1000})
-    scene = scenes.Scene(ONE_QUEUE, ((node,), (gang,), (held,), 0, (app,), (ask,), 20))
+    scene = scenes.Scene(ONE_QUEUE, ((_node(),), (gang,), (held,), 0, (_app(),), (_ask(),), 20))
     assert propose(Home(scene.restored()), Wanted("default", "app", "k0"), effort=EFFORT).by_itself
     assert scenes.Waited(scene, "k0").placed(())
 
 
 def test_an_ask_that_is_larger_than_every_node_may_want_less() -> None:
-    node = NodeUpdate(node_id="n0", action=NodeAction.CREATE, capacity={"vcore": 1000})
-    app = AddApplication(application_id="app", queue="root.a", user="ann")
-    ask = Allocation(key="k0", application_id="app", resource={"vcore": 1500})
-    scene = scenes.Scene(ONE_QUEUE, ((node,), (app,), (ask,), 0))
-    found = propose(Home(scene.restored()), Wanted("default", "app", "k0"), effort=EFFORT).found
-    assert [each.text for each in found] == ["500m vcore less in the ask", "one node more of 1500m vcore"]
+    assert _for_one_ask(_node(), vcore=1500) == ["500m vcore less in the ask", "one node more of 1500m vcore"]
 
 
 def test_an_ask_for_a_type_that_no_node_has_gets_a_node_made_for_it() -> None:
-    node = NodeUpdate(node_id="n0", action=NodeAction.CREATE, capacity={"vcore": 1000})
-    app = AddApplication(application_id="app", queue="root.a", user="ann")
     wants = {"vcore": 500, "nvidia.com/gpu": 1}
-    ask = Allocation(key="k0", application_id="app", resource=wants)
-    scene = scenes.Scene(ONE_QUEUE, ((node,), (app,), (ask,), 0))
-    found = propose(Home(scene.restored()), Wanted("default", "app", "k0"), effort=EFFORT).found
-    assert [each.text for each in found] == ["one node more of 1 nvidia.com/gpu, 500m vcore"]
+    assert _for_one_ask(_node(), **wants) == ["one node more of 1 nvidia.com/gpu, 500m vcore"]
 
 
 def test_a_node_that_drains_and_has_the_taint_of_a_cordoned_one_is_opened_by_one_change() -> None:
     cordon = json.dumps([{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}])
-    node = NodeUpdate(
-        node_id="n0", action=NodeAction.CREATE_DRAIN, capacity={"vcore": 1000}, attributes={"taints": cordon}
-    )
-    app = AddApplication(application_id="app", queue="root.a", user="ann")
-    ask = Allocation(key="k0", application_id="app", resource={"vcore": 1000})
-    scene = scenes.Scene(ONE_QUEUE, ((node,), (app,), (ask,), 0))
-    found = propose(Home(scene.restored()), Wanted("default", "app", "k0"), effort=EFFORT).found
-    assert [each.text for each in found if "node n0" in each.text] == ["node n0 schedulable again"]
+    found = _for_one_ask(_node(action=NodeAction.CREATE_DRAIN, attributes={"taints": cordon}))
+    assert [text for text in found if "node n0" in text] == ["node n0 schedulable again"]
 
 
 @pytest.mark.parametrize(
@@ -161,23 +160,14 @@ def test_a_node_that_drains_and_has_the_taint_of_a_cordoned_one_is_opened_by_one
 def test_no_priority_is_proposed_against_a_maximum_of_applications(of: dict[str, Any], where: str) -> None:
     config = deepcopy(ONE_QUEUE)
     config["partitions"][0]["queues"][0]["queues"][0].update(of)  # type: ignore[index]
-    node = NodeUpdate(node_id="n0", action=NodeAction.CREATE, capacity={"vcore": 2000})
-    steps = tuple(
-        (
-            AddApplication(application_id=f"app-{number}", queue="root.a", user="ann"),
-            Allocation(key=f"k{number}", application_id=f"app-{number}", resource={"vcore": 1000}),
-        )
-        for number in range(2)
-    )
-    scene = scenes.Scene(config, ((node,), steps[0], 0, steps[1], 0))
-    found = propose(Home(scene.restored()), Wanted("default", "app-1", "k1"), effort=EFFORT).found
-    assert [each.text for each in found] == [f"1 running application more in {where}"]
+    first, second = ((_app(f"app-{number}"), _ask(f"k{number}", f"app-{number}")) for number in range(2))
+    scene = scenes.Scene(config, ((_node(2000),), first, 0, second, 0))
+    assert [each.text for each in _proposed(scene, "k1", "app-1")] == [f"1 running application more in {where}"]
 
 
 def _gang_of_two() -> AddApplication:
     groups = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "500m"}}])
-    tags = {scenes.GROUPS_TAG: groups, "gang.scheduling": "atomic"}
-    return AddApplication(application_id="app", queue="root.a", user="ann", tags=tags)
+    return _app(tags={scenes.GROUPS_TAG: groups, "gang.scheduling": "atomic"})
 
 
 def _member(key: str, vcore: int, constraints: dict[str, Any], **tags: str) -> Allocation:
@@ -192,7 +182,7 @@ def test_members_of_a_gang_that_need_different_nodes_get_nodes_of_each_kind_unde
         (_member("k0", 1500, {}), _member("k1", 500, {})),
     ):
         scene = scenes.Scene(ONE_QUEUE, ((taken,), (_gang_of_two(),), (first, second), 0))
-        found = propose(Home(scene.restored()), Wanted("default", "app", "k1"), effort=EFFORT).found
+        found = _proposed(scene, "k1")
         kinds = [each.changes for each in found if len(each.changes) == 2]
         assert kinds, found
         for each in kinds:
@@ -207,7 +197,7 @@ def test_members_of_a_gang_that_require_a_node_that_is_not_there_get_it_with_roo
     ]
     scene = scenes.Scene(ONE_QUEUE, ((_gang_of_two(),), tuple(members), 0))
     for key in ("k0", "k1"):
-        (found,) = propose(Home(scene.restored()), Wanted("default", "app", key), effort=EFFORT).found
+        (found,) = _proposed(scene, key)
         assert found.text == "a node n1 of 1 vcore with the labels gpu=yes, ssd=yes"
         assert scenes.Waited(scene, key).placed(found.changes)
 
@@ -348,21 +338,15 @@ def test_fewer_nodes_are_found_though_more_would_do_harm(members: int, waiting: 
     """Two nodes are for `other` and `wanted`; with as many as the gang has members, and one more, it comes first."""
     groups = json.dumps([{"name": "g", "minMember": members, "minResource": {"cpu": "1"}}])
     tags = {"gang": {scenes.GROUPS_TAG: groups, "gang.scheduling": "atomic"}}
-    node = NodeUpdate(node_id="n0", action=NodeAction.CREATE, capacity={"vcore": 1000})
 
     def submitted(name: str, asks: int, **more: Any) -> tuple[AddApplication | Allocation, ...]:
-        app = AddApplication(application_id=name, queue="root.a", user="ann", tags=tags.get(name, {}))
         each = {"application_id": name, "resource": {"vcore": 1000}, **more}
+        app = _app(name, tags=tags.get(name, {}))
         return app, *(Allocation(key=f"{name}-{number}", **each) for number in range(asks))
 
     gang = submitted("gang", members, task_group="g")
-    steps = (
-        (node, *submitted("running", 1)),
-        0,
-        (*gang, *submitted("other", waiting), *submitted("wanted", 1)),
-        0,
-    )
-    scene = scenes.Scene(ONE_QUEUE, steps)
+    running, others = (_node(), *submitted("running", 1)), (*submitted("other", waiting), *submitted("wanted", 1))
+    scene = scenes.Scene(ONE_QUEUE, (running, 0, (*gang, *others), 0))
     found = propose(Home(scene.restored()), Wanted("default", "wanted", "wanted-0"), effort=EFFORT)
     nodes = [each for each in found.found if isinstance(each.changes[0], changes.MoreNodes)]
     assert [each.text for each in nodes if each.smallest] == ([text] if text else [])
