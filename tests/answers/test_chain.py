@@ -48,12 +48,8 @@ def test_nodes_that_may_have_room_come_before_those_that_are_too_small() -> None
     world = _world().ask("old", "x", vcore=3500)
     world.schedule()
     nearest = _chain(_answer(world.ask("k", "x", vcore=3500), "k")).nearest
-    assert [(each.node, each.why) for each in nearest] == [
-        ("n4", "lack of vcore"),
-        ("n1", "too small"),
-        ("n3", "too small"),
-        ("n2", "too small"),
-    ]
+    found = [(each.node, each.why) for each in nearest]
+    assert found == [("n4", "lack of vcore"), ("n1", "too small"), ("n3", "too small"), ("n2", "too small")]
     assert nearest[0].missing == {"vcore": 3000}
 
 
@@ -81,11 +77,8 @@ def test_asks_for_which_there_is_no_time_are_counted() -> None:
     for most, explained in ((0, 0), (2, 4), (3, 6)):
         found = why(home, more=_questions(most))
         assert isinstance(found, Overview)
-        assert (found.waiting, found.unexplained, sum(group.asks for group in found.groups)) == (
-            6,
-            6 - explained,
-            explained,
-        )
+        made = (found.waiting, found.unexplained, sum(group.asks for group in found.groups))
+        assert made == (6, 6 - explained, explained)
         of_app = why(home, "x", prove=False, more=_questions(most))
         assert isinstance(of_app, ApplicationAnswer) and of_app.first is not None
         assert (of_app.waiting, of_app.unexplained) == (6, 6 - explained)

@@ -11,6 +11,7 @@ import pytest
 
 import licorne
 from answers.dumps import full_state
+from core.bench import config
 from licorne.answers import AskAnswer, Home, Overview, running_partitions, why
 from licorne.cli import run
 from licorne.cli.configurations import reports
@@ -22,20 +23,11 @@ from licorne.state.restore import restore
 from licorne.state.restored import UnknownNameError
 from rest.world import World
 
-CONFIG = """
-partitions:
-  - name: default
-    placementrules: [{name: provided}]
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-            properties: {application.sort.policy: fifo}
-            resources: {max: {vcore: 6}}
-          - name: b
-            resources: {guaranteed: {vcore: 2}}
-"""
+CONFIG = config(
+    "a properties: {application.sort.policy: fifo}, resources: {max: {vcore: 6}}",
+    "b resources: {guaranteed: {vcore: 2}}",
+    more="placementrules: [{name: provided}]",
+)
 
 
 def _mixed() -> World:
@@ -139,9 +131,7 @@ def test_under_another_configuration_the_next_decisions_are_made(
     ],
 )
 def test_a_max_that_is_lowered_below_what_is_used_is_told(enabled: bool, then: str, tmp_path: Path) -> None:
-    before = CONFIG.replace(
-        "    placementrules", f"    preemption: {{quotapreemptionenabled: {enabled}}}\n    placementrules"
-    )
+    before = CONFIG.replace("placementrules", f"preemption: {{quotapreemptionenabled: {enabled}}}, placementrules")
     before = before.replace("policy: fifo", "policy: fifo, quota.preemption.delay: 5s")
     world = World().register(text=before).node("n1", vcore=8_000)
     world.application("big", "root.a", "alice").ask("k0", "big", vcore=6_000).schedule(1.0)

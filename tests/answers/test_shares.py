@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import licorne
 from common.examples import examples
+from core.bench import config
 from licorne.answers import shares
 from licorne.answers.shares import UNGUARANTEED, Borrower, Loan, LoanSum, PersonLimit, loans
 from licorne.core.constants import SUM_MAX
@@ -22,18 +23,7 @@ from licorne.state.restored import UnknownNameError
 from rest.world import SECOND_NS, START_NS, World
 
 DUMP = Path(__file__).resolve().parents[2] / "examples" / "pods-wait" / "dump.json"
-PROMISED = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-            parent: true
-            resources: {guaranteed: {vcore: 4, gpu: 2}}
-            queues: [{name: x}, {name: y}]
-"""
+PROMISED = config("a parent: true, resources: {guaranteed: {vcore: 4, gpu: 2}}, queues: [{name: x}, {name: y}]")
 
 
 def leaf(name: str, used: int, guaranteed: int | None = None) -> Borrower:
@@ -158,22 +148,13 @@ def test_what_a_cluster_uses_and_promises_is_told() -> None:
     [part] = shares(restored).partitions
     found = {(row.queue, row.resource): row for row in part.queues}
     search = found["root.search", "vcore"]
-    assert (search.used, search.guaranteed, search.max, search.pending, search.below) == (
-        20_000,
-        16_000,
-        24_000,
-        8_000,
-        0,
-    )
+    made = (search.used, search.guaranteed, search.max, search.pending, search.below)
+    assert made == (20_000, 16_000, 24_000, 8_000, 0)
     assert found["root", "vcore"].max == 96_000
-    assert [(row.name, row.used, row.applications) for row in part.people if row.resource == "vcore"] == [
-        ("adam", 40_000, 1),
-        ("sue", 20_000, 1),
-    ]
-    assert part.loans == (
-        Loan("vcore", UNGUARANTEED, "root.ads", 24_000),
-        Loan("vcore", UNGUARANTEED, "root.search", 4_000),
-    )
+    shown = [(row.name, row.used, row.applications) for row in part.people if row.resource == "vcore"]
+    assert shown == [("adam", 40_000, 1), ("sue", 20_000, 1)]
+    told = part.loans
+    assert told == (Loan("vcore", UNGUARANTEED, "root.ads", 24_000), Loan("vcore", UNGUARANTEED, "root.search", 4_000))
     assert part.borrowed == (LoanSum("vcore", "root.ads", 24_000), LoanSum("vcore", "root.search", 4_000))
     assert part.lent == (LoanSum("vcore", UNGUARANTEED, 28_000),)
     with pytest.raises(UnknownNameError, match="no partition 'gpu'; there are: default"):
@@ -211,19 +192,11 @@ def test_limits_of_people_are_told_wherever_they_are() -> None:
     assert (sue.used, sue.limit, sue.limits) == (20_000, None, (PersonLimit("root.search", 20_000, 20_000),))
 
 
-LIMITED = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        limits: [{limit: all, users: [ann, ben], maxresources: {vcore: 10}}]
-        queues:
-          - name: a
-            limits: [{limit: all, users: ['*'], maxresources: {vcore: 4, gpu: 1}}]
-          - name: b
-            limits: [{limit: eve, users: [eve], maxresources: {vcore: 0, gpu: 3}}]
-"""
+LIMITED = config(
+    "a limits: [{limit: all, users: ['*'], maxresources: {vcore: 4, gpu: 1}}]",
+    "b limits: [{limit: eve, users: [eve], maxresources: {vcore: 0, gpu: 3}}]",
+    root="limits: [{limit: all, users: [ann, ben], maxresources: {vcore: 10}}]",
+)
 
 
 def test_the_limit_that_leaves_least_is_the_tightest() -> None:

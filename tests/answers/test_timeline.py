@@ -6,22 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from core.bench import config
 from licorne.answers import timeline
 from licorne.answers.timeline import Share, Timeline, recorded_timeline
 from licorne.si.messages import NewAllocation, Released, Termination
 from licorne.state.recording import Recorder, choose_run
 from rest.world import SECOND_NS, START_NS, World
 
-CONFIG = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - {name: a, resources: {guaranteed: {vcore: 2}}}
-          - {name: b}
-"""
+CONFIG = config("a resources: {guaranteed: {vcore: 2}}", "b")
 KEY = "default", "root.a", "vcore"
 
 
@@ -67,11 +59,8 @@ def test_evictions_are_decisions_and_ends_are_not() -> None:
     found = Timeline()
     ended = [Released("k", "app", termination) for termination in Termination]
     found.decided(1, [*ended, NewAllocation("k", "app", "n1", {}), Released("k", "app", Termination.TIMEOUT, ask=True)])
-    assert [said.termination if isinstance(said, Released) else "allocated" for _, said in found.decisions] == [
-        Termination.TIMEOUT,
-        Termination.PREEMPTED_BY_SCHEDULER,
-        "allocated",
-    ]
+    made = [said.termination if isinstance(said, Released) else "allocated" for _, said in found.decisions]
+    assert made == [Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, "allocated"]
 
 
 def test_all_is_bounded() -> None:

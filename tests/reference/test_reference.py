@@ -62,21 +62,10 @@ def _compare(first: int, count: int) -> Situations:
 @pytest.mark.parametrize(
     "module",
     [
-        "model",
-        "sums",
-        "life",
-        "queues",
-        "intake",
-        "scheduler",
-        "preempting",
-        "claims",
-        "quotas",
-        "gangs",
-        "atomic",
-        "gangplans",
-        "cluster",
+        "model", "sums", "life", "queues", "intake", "scheduler", "preempting", "claims", "quotas", "gangs",
+        "atomic", "gangplans", "cluster",
     ],
-)
+)  # fmt: skip
 def test_the_reference_shares_no_code_with_the_core(module: str) -> None:
     assert "licorne.core" not in (HERE / f"{module}.py").read_text(encoding="utf-8")
 

@@ -17,6 +17,7 @@ import pytest
 
 import seeds
 from common.examples import scaled
+from core.bench import config
 from licorne.host.log import make_log
 from licorne.si.messages import (
     AddApplication,
@@ -37,20 +38,11 @@ from rest.world import World, run
 STORIES = int(os.environ.get("LICORNE_METRICS_STORIES") or scaled(3))
 SEED = seeds.first_seed("LICORNE_METRICS_SEED")
 HOME = "[mycluster]default"
-CONFIG = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: low
-          - name: high
-            properties: {preemption.delay: 1s}
-            resources: {guaranteed: {vcore: 9}}
-          - name: gangs
-            properties: {application.sort.policy: fifo}
-"""
+CONFIG = config(
+    "low",
+    "high properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 9}}",
+    "gangs properties: {application.sort.policy: fifo}",
+)
 QUEUES = ("root", "root.low", "root.high", "root.gangs")
 NODES = {"n1": "small", "n2": "large", "n3": ""}
 Sums = dict[str, dict[str, Counter[str]]]  # by kind, instance type and resource type

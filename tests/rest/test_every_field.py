@@ -8,70 +8,31 @@ from typing import Any
 import msgspec
 import pytest
 
+from core.bench import config
 from licorne.si import rest_objects as objects
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate, Release, Termination
 from rest.world import World
 
 P = "/ws/v1/partition/default"
-CROWDED = """
-partitions:
-  - name: default
-    placementrules:
-      - name: tag
-        value: team
-        create: true
-        filter: {type: allow, users: [alice, bob]}
-        parent: {name: fixed, value: root.teams}
-      - name: provided
-        filter: {type: deny, groups: ['^x.*']}
-      - name: user
-        filter: {type: deny, users: ['^x.*'], groups: [a, b]}
-    queues:
-      - name: root
-        submitacl: '*'
-        limits: [{limit: all, users: [alice], groups: [dev], maxapplications: 9, maxresources: {vcore: 90}}]
-        queues:
-          - name: a
-            maxapplications: 9
-          - name: hasty
-            properties: {application.unschedasks.backoff: '1'}
-          - name: rich
-            properties: {preemption.delay: 1s, priority.offset: '5'}
-            resources: {guaranteed: {vcore: 8}}
-          - name: teams
-            parent: true
-            childtemplate:
-              maxapplications: 1
-              properties: {application.sort.policy: fifo}
-              resources: {guaranteed: {vcore: 1}, max: {vcore: 50}}
-"""
-TYPES: tuple[Any, ...] = (
-    objects.Cluster,
-    objects.Partition,
-    objects.Capacity,
-    objects.NodeSortingPolicy,
-    objects.Queue,
-    objects.Template,
-    objects.Application,
-    objects.Ask,
-    objects.LogEntry,
-    objects.Allocation,
-    objects.StateChange,
-    objects.Placeholders,
-    objects.ResourceHistory,
-    objects.Node,
-    objects.ForeignAllocation,
-    objects.UserUsage,
-    objects.GroupUsage,
-    objects.Usage,
-    objects.Rule,
-    objects.RuleFilter,
-    objects.PartitionNodesUtilization,
-    objects.NodesUtilization,
-    objects.Bucket,
-    objects.AppHistory,
-    objects.ContainerHistory,
+CROWDED = config(
+    "a maxapplications: 9",
+    "hasty properties: {application.unschedasks.backoff: '1'}",
+    "rich properties: {preemption.delay: 1s, priority.offset: '5'}, resources: {guaranteed: {vcore: 8}}",
+    "teams parent: true, childtemplate: {maxapplications: 1, properties: {application.sort.policy: fifo},"
+    " resources: {guaranteed: {vcore: 1}, max: {vcore: 50}}}",
+    root="limits: [{limit: all, users: [alice], groups: [dev], maxapplications: 9, maxresources: {vcore: 90}}]",
+    more="placementrules: [{name: tag, value: team, create: true, filter: {type: allow, users: [alice, bob]},"
+    " parent: {name: fixed, value: root.teams}}, {name: provided, filter: {type: deny, groups: ['^x.*']}},"
+    " {name: user, filter: {type: deny, users: ['^x.*'], groups: [a, b]}}]",
 )
+TYPES: tuple[Any, ...] = (
+    objects.Cluster, objects.Partition, objects.Capacity, objects.NodeSortingPolicy, objects.Queue,
+    objects.Template, objects.Application, objects.Ask, objects.LogEntry, objects.Allocation,
+    objects.StateChange, objects.Placeholders, objects.ResourceHistory, objects.Node, objects.ForeignAllocation,
+    objects.UserUsage, objects.GroupUsage, objects.Usage, objects.Rule, objects.RuleFilter,
+    objects.PartitionNodesUtilization, objects.NodesUtilization, objects.Bucket, objects.AppHistory,
+    objects.ContainerHistory,
+)  # fmt: skip
 Seen = dict[str, set[str]]
 
 

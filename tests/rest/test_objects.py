@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from core.bench import config
 from licorne.core.constants import SUM_MAX
 from licorne.host.web.rest.amounts import duration, percent
 from licorne.si import v19
@@ -267,28 +268,18 @@ def test_the_ten_buckets(world: World) -> None:
     ]
 
 
-WAITING = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        properties: {priority.policy: fence, preemption.policy: fence, priority.offset: '7'}
-        queues:
-          - name: a
-            resources: {max: {vcore: 1, memory: 1}}
-          - {name: b, properties: {application.sort.policy: fair}}
-        limits: [{limit: of all, users: [poor], maxresources: {vcore: 1}}]
-"""
+WAITING = config(
+    "a resources: {max: {vcore: 1, memory: 1}}",
+    "b properties: {application.sort.policy: fair}",
+    root="properties: {priority.policy: fence, preemption.policy: fence, priority.offset: '7'},"
+    " limits: [{limit: of all, users: [poor], maxresources: {vcore: 1}}]",
+)
 
 
 def test_inherited_properties_of_a_queue_are_shown_with_their_values() -> None:
     world = World().register(text=WAITING)
-    assert world.get(f"{P}/queue/root.a")["properties"] == {
-        "preemption.policy": "default",
-        "priority.offset": "0",
-        "priority.policy": "default",
-    }
+    found = world.get(f"{P}/queue/root.a")["properties"]
+    assert found == {"preemption.policy": "default", "priority.offset": "0", "priority.policy": "default"}
 
 
 def test_only_used_types_are_shown_of_max() -> None:
@@ -312,11 +303,10 @@ def test_an_ask_that_its_queue_has_no_room_for_was_attempted() -> None:
 
 
 def test_weights_are_written_as_numbers_without_a_fraction() -> None:
-    text = WAITING.replace(
-        "queues:", "nodesortpolicy: {type: fair, resourceweights: {vcore: 1.5, memory: 1e300}}\n    queues:", 1
-    )
-    for config, shown in ((WAITING, b'{"memory":1,"vcore":1}'), (text, b'{"memory":1e300,"vcore":1.5}')):
-        assert shown in World().register(text=config).request("GET", "/ws/v1/partitions").content
+    policy = "nodesortpolicy: {type: fair, resourceweights: {vcore: 1.5, memory: 1e300}}"
+    text = WAITING.replace("queues:", f"{policy}, queues:", 1)
+    for written, shown in ((WAITING, b'{"memory":1,"vcore":1}'), (text, b'{"memory":1e300,"vcore":1.5}')):
+        assert shown in World().register(text=written).request("GET", "/ws/v1/partitions").content
 
 
 def test_rejected_applications_are_shown_with_the_queue_and_the_user_that_they_had() -> None:

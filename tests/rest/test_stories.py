@@ -5,25 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from core.bench import config
 from licorne.core.inputs.numbering import OWN_MAX
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate, Release, Termination
 from rest.world import SECOND_NS, START_NS, World
 
 P = "/ws/v1/partition/default"
-PLAIN = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-          - name: rich
-            properties: {preemption.delay: 1s}
-            resources: {guaranteed: {vcore: 8}}
-          - name: capped
-            resources: {max: {vcore: 1}}
-"""
+PLAIN = config(
+    "a",
+    "rich properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 8}}",
+    "capped resources: {max: {vcore: 1}}",
+)
 TASK_GROUPS = "yunikorn.apache.org/task-groups"
 
 
@@ -55,10 +47,7 @@ def waits(world: World, name: str, key: str, queue: str = "root.a", *, listed: b
 
 
 def test_maximum_usage_and_its_duration_are_shown() -> None:
-    world = plain()
-    world.node("n1", {"si/instance-type": "m5"}, vcore=10)
-    world.node("n2", vcore=10)
-    world.application("x")
+    world = plain().node("n1", {"si/instance-type": "m5"}, vcore=10).node("n2", vcore=10).application("x")
     for key in ("k1", "k2", "k3"):
         ask(world, key, "x", 4)
     world.schedule()
@@ -80,9 +69,7 @@ def test_maximum_usage_and_its_duration_are_shown() -> None:
 
 
 def test_a_resized_allocation_counts_with_each_size() -> None:
-    world = plain()
-    world.node("n1", vcore=10)
-    world.application("x")
+    world = plain().node("n1", vcore=10).application("x")
     ask(world, "k", "x", 8)
     world.schedule()
     world.schedule(10)
@@ -97,9 +84,7 @@ def test_a_resized_allocation_counts_with_each_size() -> None:
 
 def test_an_allocation_that_is_counted_anew_counts_once() -> None:
     """A type beyond those that an application may bring gets a number when a node has it; until then it has none."""
-    world = plain()
-    world.node("n1", vcore=10)
-    world.application("x")
+    world = plain().node("n1", vcore=10).application("x")
     resource = {f"type{number}": 1 for number in range(OWN_MAX + 1)}
     world.submit(Allocation(key="k", application_id="x", resource=resource, node_id="n1"))
     world.schedule(10)
@@ -111,9 +96,7 @@ def test_an_allocation_that_is_counted_anew_counts_once() -> None:
 
 
 def test_usage_of_less_than_a_second_is_shown_as_zero() -> None:
-    world = plain()
-    world.node("n1", {"si/instance-type": "m5"}, vcore=10)
-    world.application("x")
+    world = plain().node("n1", {"si/instance-type": "m5"}, vcore=10).application("x")
     ask(world, "k", "x", 8)
     world.schedule()
     world.now += SECOND_NS // 2
@@ -122,9 +105,7 @@ def test_usage_of_less_than_a_second_is_shown_as_zero() -> None:
 
 
 def test_a_completed_application_keeps_its_maximum_alone() -> None:
-    world = plain()
-    world.node("n1", vcore=10)
-    world.application("x")
+    world = plain().node("n1", vcore=10).application("x")
     ask(world, "k", "x", 3)
     world.schedule()
     world.schedule(10)
@@ -132,11 +113,8 @@ def test_a_completed_application_keeps_its_maximum_alone() -> None:
     assert application(world, "x")["resourceHistory"] == {"resourceUsage": {"UNKNOWN": {"vcore": 30}}}
     world.schedule(31)
     (found,) = world.get(f"{P}/applications/completed")
-    assert (found["applicationState"], found["maxUsedResource"], found["resourceHistory"]) == (
-        "Completed",
-        {"vcore": 3},
-        {},
-    )
+    ended = (found["applicationState"], found["maxUsedResource"], found["resourceHistory"])
+    assert ended == ("Completed", {"vcore": 3}, {})
 
 
 def test_without_a_monitor_no_usage_is_counted() -> None:
@@ -177,8 +155,7 @@ def gang(world: World, *, timeout_s: int = 100) -> None:
 
 
 def test_placeholders_that_were_replaced_or_timed_out() -> None:
-    world = plain()
-    world.node("n1", {"si/instance-type": "m5"}, vcore=10)
+    world = plain().node("n1", {"si/instance-type": "m5"}, vcore=10)
     gang(world)
     text = "The ask waits for a placeholder of task group g, of which 3 live."
     assert waits(world, "x", "r1") == waits(world, "x", "r1", listed=True) == [text]
@@ -221,8 +198,7 @@ def whole(world: World, name: str, *sizes: int, members: int = 0) -> None:
 
 
 def test_a_gang_shows_missing_members_and_held_nodes() -> None:
-    world = plain()
-    world.node("n1", vcore=4).node("n2", vcore=4)
+    world = plain().node("n1", vcore=4).node("n2", vcore=4)
     whole(world, "half", 1, members=2)
     world.application("x")
     ask(world, "k", "x", 3)
@@ -252,9 +228,7 @@ def test_a_gang_shows_missing_members_and_held_nodes() -> None:
 
 
 def test_reasons_and_events_of_preemption_are_shown() -> None:
-    world = plain()
-    world.node("n1", vcore=8)
-    world.application("low")
+    world = plain().node("n1", vcore=8).application("low")
     for number in range(4):
         ask(world, f"v{number}", "low", 2, allow_preempt_self=True)
     world.schedule(1)
@@ -284,9 +258,7 @@ def test_reasons_and_events_of_preemption_are_shown() -> None:
 
 
 def test_victims_that_do_not_help() -> None:
-    world = plain()
-    world.node("n1", vcore=8)
-    world.application("low")
+    world = plain().node("n1", vcore=8).application("low")
     ask(world, "v", "low", 8, priority=10)  # nobody may preempt what is worth more
     world.schedule(1)
     world.application("high", "root.rich")
@@ -297,9 +269,7 @@ def test_victims_that_do_not_help() -> None:
 
 
 def test_a_queue_that_is_full() -> None:
-    world = plain()
-    world.node("n1", vcore=8)
-    world.application("x", "root.capped")
+    world = plain().node("n1", vcore=8).application("x", "root.capped")
     ask(world, "k", "x", 1000)
     world.schedule(1)
     assert "Not enough queue quota" in waits(world, "x", "k", "root.capped", listed=True)
@@ -309,8 +279,7 @@ def test_a_queue_that_is_full() -> None:
 
 
 def test_foreign_allocations_are_shown_with_their_names() -> None:
-    world = plain()
-    world.node("n1", vcore=8)
+    world = plain().node("n1", vcore=8)
     tags = {"kubernetes.io/meta/namespace": "kube-system", "kubernetes.io/meta/podName": "proxy"}
     static = tags | {"foreign": "static", "creationTime": "1700000000"}
     ask(world, "f1", "", 2, node_id="n1", tags=static, priority=2_000_001_000)

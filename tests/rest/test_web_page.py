@@ -12,25 +12,18 @@ import pytest
 from rest.world import World, busy, run
 
 BASE = "/ws/v1"
+MAPS = (
+    "allocatedResource", "pendingResource", "maxResource", "guaranteedResource", "absUsedCapacity", "properties",
+)  # fmt: skip
 STATES = {
-    "New",
-    "Accepted",
-    "Starting",
-    "Running",
-    "Completing",
-    "Completed",
-    "Rejected",
-    "Failing",
-    "Failed",
-    "Expired",
-    "Resuming",
-}
+    "New", "Accepted", "Starting", "Running", "Completing", "Completed", "Rejected", "Failing", "Failed",
+    "Expired", "Resuming",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    world = busy()
-    world.node("n3", {"zone": "z"}, vcore=1000)
+    world = busy().node("n3", {"zone": "z"}, vcore=1000)
     world.schedule(61.0)
     world.monitor.tick()
     run(world.monitor.check_health())
@@ -69,20 +62,12 @@ def _queues(root: Any) -> list[Any]:
 def test_queues(world: World) -> None:
     found = _queues(world.get(f"{BASE}/partition/default/queues"))
     assert [queue["queuename"] for queue in found] == ["root", "root.a", "root.b", "root.b.dyn", "root.other"]
-    maps = (
-        "allocatedResource",
-        "pendingResource",
-        "maxResource",
-        "guaranteedResource",
-        "absUsedCapacity",
-        "properties",
-    )
     for queue in found:
         assert queue["status"] == "Active"
         assert isinstance(queue["isLeaf"], bool)
-        assert all(isinstance(queue.get(name, {}), dict) for name in maps)
+        assert all(isinstance(queue.get(name, {}), dict) for name in MAPS)
     leaf = found[1]
-    assert set(maps) <= set(leaf)
+    assert set(MAPS) <= set(leaf)
     assert (leaf["maxRunningApps"], leaf["runningApps"]) == (5, 1)
 
 

@@ -161,8 +161,7 @@ def busy() -> World:
     """One of everything: nodes, an application that runs, asks that wait for different reasons."""
     world = World().register()
     world.node("n1", {"si/hostname": "h1", "si/rackname": "r1"}, memory=10**12, vcore=20_000, pods=110)
-    world.node("n2", memory=10**12, vcore=4_000, pods=110)
-    world.application("app-1", groups=("dev", "ops"))
+    world.node("n2", memory=10**12, vcore=4_000, pods=110).application("app-1", groups=("dev", "ops"))
     world.ask("k1", "app-1", memory=10**6, vcore=10, pods=1)
     world.ask("k2", "app-1", memory=10**6, vcore=8_000)
     world.schedule(1.0)

@@ -13,6 +13,7 @@ import threading
 import zlib
 from typing import Any
 
+from core.bench import config
 from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.grpc.client import SchedulerClient
 from licorne.si import v19
@@ -20,17 +21,11 @@ from licorne.si import v19
 CREATE = v19.ActionFromRM.CREATE
 STOPPED = v19.TerminationType.STOPPED_BY_RM
 PEOPLE: tuple[tuple[str, list[str]], ...] = (("ann", ["dev"]), ("bob", ["dev", "ops"]), ("eve", []))
-CONFIG = """
-partitions:
-  - name: default
-    placementrules: [{name: tag, value: namespace, create: true}]
-    queues:
-      - name: root
-        submitacl: '*'
-        limits:
-          - {limit: all, users: ['*'], maxresources: {vcore: 1000}}
-          - {limit: some, groups: [dev, ops], maxresources: {vcore: 1000}}
-"""
+CONFIG = config(
+    root="limits: [{limit: all, users: ['*'], maxresources: {vcore: 1000}},"
+    " {limit: some, groups: [dev, ops], maxresources: {vcore: 1000}}]",
+    more="placementrules: [{name: tag, value: namespace, create: true}]",
+)
 # A reservation, after two seconds of real time, would keep a pod off a node with room for it.
 SETTINGS = {"reservation.enabled": "false"}
 REQUEST = v19.RegisterResourceManagerRequest(rm_id="rm", config=CONFIG, extra_config=SETTINGS)

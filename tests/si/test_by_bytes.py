@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from core.bench import config
 from licorne import SchedulerAPI
 from licorne.core.api import NotRegisteredError
 from licorne.si import WireError, adapt_first, adapt_v19, first, v19
@@ -15,17 +16,7 @@ from licorne.si.messages import Output
 from licorne.si.wire import encode
 from si.oracle import FIRST, V19, theirs
 
-CONFIG = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: "*"
-        queues:
-          - name: a
-            resources: {max: {vcore: 30}}
-          - name: b
-"""
+CONFIG = config("a resources: {max: {vcore: 30}}", "b")
 Form = Callable[[Message], Any]
 
 

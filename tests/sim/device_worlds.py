@@ -15,6 +15,7 @@ from itertools import combinations
 from typing import Any
 
 from common.planting import raised_by_a_law, replace
+from core.bench import config
 from licorne.core.nodes import devices as devices_module
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG
 from licorne.core.nodes.devices import DeviceRoom, NodeDevices
@@ -37,18 +38,10 @@ from licorne.workload.workload import Mode, Workload
 
 GPU = "gpu"
 SIZES = (200, 300, 500, 500, 700, 1000, 1000, 2000, 3000)
-QUEUES = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: "*"
-        queues:
-          - {name: low, properties: {application.sort.policy: fifo}}
-          - name: high
-            resources: {guaranteed: {gpu: 64000}}
-            properties: {application.sort.policy: fifo, preemption.delay: 1s}
-"""
+QUEUES = config(
+    "low properties: {application.sort.policy: fifo}",
+    "high resources: {guaranteed: {gpu: 64000}}, properties: {application.sort.policy: fifo, preemption.delay: 1s}",
+)
 SETTINGS = {"reservation.delay": "2s"}
 
 

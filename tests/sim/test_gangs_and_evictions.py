@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from core.bench import config
 from licorne.sim.evictions import EvictionCosts, Evictions, cause
 from licorne.sim.gangs import Gangs, GangWaits, placeholder_ask, task_groups
 from licorne.sim.inputs import application
@@ -19,16 +20,7 @@ from licorne.workload.lines import App, Ask, TaskGroup, encode
 from licorne.workload.workload import Mode, Workload, WorkloadError, parse_workload
 from parity.traces import traced
 
-QUEUES = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-          - name: b
-"""
+QUEUES = config("a", "b")
 NODE: dict[str, Any] = {"t": "node", "id": "n1", "res": {"vcore": 2000}}
 # Root's quota is the cluster's size: with a second node, which takes no pods, a daemon is not kept waiting by it.
 SPARE: dict[str, Any] = {"t": "node", "id": "n2", "res": {"vcore": 2000}, "drain": True}
@@ -155,11 +147,8 @@ def test_a_gang_is_an_application_with_placeholders() -> None:
 def test_an_atomic_gang_has_a_tag_and_no_placeholders() -> None:
     message = application(gang(atomic=True, timeout_ms=9, tags={"a": "b"}))
     assert message.placeholder_ask == {}
-    assert message.tags == {
-        "a": "b",
-        "gang.scheduling": "atomic",
-        "yunikorn.apache.org/task-groups": task_groups(GROUPS),
-    }
+    found = message.tags
+    assert found == {"a": "b", "gang.scheduling": "atomic", "yunikorn.apache.org/task-groups": task_groups(GROUPS)}
     assert (message.execution_timeout_ms, message.timeout_is_running_time) == (9, True)
 
 

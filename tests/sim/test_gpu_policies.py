@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.examples import examples
+from core.bench import config
 from licorne.core.nodes.devices import WHOLE, Demand, least_left
 from licorne.lab.papers.fgd import read_nodes, read_orders, read_pod_list
 from licorne.lab.papers.fragmentation import Shape, typical_shapes
@@ -29,12 +30,7 @@ from rings import first_in_gate
 from sim.held import Held
 
 CLASSES: dict[str, type[Policy]] = {
-    "Random": Random,
-    "DotProd": DotProd,
-    "GpuClustering": GpuClustering,
-    "GpuPacking": GpuPacking,
-    "BestFit": BestFit,
-    "FGD": FGD,
+    kind.__name__: kind for kind in (Random, DotProd, GpuClustering, GpuPacking, BestFit, FGD)
 }
 NAMES = {
     "random": Random,
@@ -44,13 +40,7 @@ NAMES = {
     "bestfit": BestFit,
     "fgd": FGD,
 }
-QUEUES = """
-partitions:
-  - name: default
-    nodesortpolicy: {type: %s}
-    queues:
-      - {name: root, submitacl: "*", queues: [{name: pods}]}
-"""
+QUEUES = config("pods", more="nodesortpolicy: {type: %s}")
 
 
 class Placed(Held):

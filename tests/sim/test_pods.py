@@ -89,13 +89,8 @@ def test_a_running_time_that_is_over_and_an_eviction_without_return() -> None:
     lines = [*HEAD, ask("k", 0, 2000), ask("d", 40, app="daemon", tags=NEEDS_N1, duration_s=1)]
     lines[0] = {**lines[0], "resubmit": False}
     record = pods(simulate(lines))["k"]
-    assert (record.outcome, record.evictions, record.lost_s, record.run_s, record.end_s) == (
-        "evicted",
-        1,
-        45.0,
-        0.0,
-        45.0,
-    )
+    found = (record.outcome, record.evictions, record.lost_s, record.run_s, record.end_s)
+    assert found == ("evicted", 1, 45.0, 0.0, 45.0)
 
 
 @pytest.mark.parametrize(
@@ -130,10 +125,8 @@ def test_the_part_of_a_repeating_ask_that_was_not_placed_is_one_record() -> None
 def test_where_time_stands_still_pods_are_placed_or_not() -> None:
     lines = [*HEAD, *({**ask(key, 0, 2000), "at": None} for key in ("k0", "k1")), {"t": "run"}]
     result = simulate(lines)
-    assert [(record.key, record.outcome, record.node) for record in result.pods] == [
-        ("k0", "placed", "n1"),
-        ("k1", "waiting", None),
-    ]
+    found = [(record.key, record.outcome, record.node) for record in result.pods]
+    assert found == [("k0", "placed", "n1"), ("k1", "waiting", None)]
     assert result.completions == []
 
 

@@ -25,6 +25,7 @@ import licorne
 from common.examples import examples
 from common.planting import a_law_breaks
 from common.waiting import WAIT_S
+from core.bench import config
 from licorne.core.nodes.devices import Demand
 from licorne.sim.policies import (
     Application,
@@ -51,16 +52,7 @@ from sim.random_workloads import Writer
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
 GPU = "gpu-milli"
-CONFIGURATION = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - {name: a, properties: {weight: "1"}}
-          - {name: b, properties: {weight: "3"}}
-"""
+CONFIGURATION = config("a properties: {weight: '1'}", "b properties: {weight: '3'}")
 
 
 def node(name: str, cores: int = 4, **more: Any) -> NodeLine:
@@ -888,9 +880,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     ],
 )
 def test_a_policy_that_cannot_be_used_is_an_error(folder: Path, name: str, message: str) -> None:
-    with pytest.raises(PolicyError) as caught:
+    with pytest.raises(PolicyError, match=re.escape(message)):
         loading.load_policy(name)
-    assert message in str(caught.value)
 
 
 def test_a_policy_is_found_in_a_file_a_module_or_by_an_entry_point(

@@ -73,10 +73,8 @@ def test_the_logs_are_read_by_the_rules_of_the_published_program(tmp_path: Path)
         f"3 30 -1 0 4 -1 -1 -1 -1 {rest}\n"
     )
     jobs = read_log(path).jobs
-    assert [(job.number, job.run_s, job.estimate_s, job.processors, job.queue) for job in jobs] == [
-        (1, 10, 10, 4, -1),
-        (2, 50, 60, 8, -1),
-    ]
+    found = [(job.number, job.run_s, job.estimate_s, job.processors, job.queue) for job in jobs]
+    assert found == [(1, 10, 10, 4, -1), (2, 50, 60, 8, -1)]
 
 
 @pytest.mark.parametrize(

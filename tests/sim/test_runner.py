@@ -9,24 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from core.bench import config
 from licorne import RegistrationError, SettingsError
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.workload.workload import Workload, WorkloadError, parse_workload
 from parity.traces import traced
 
-QUEUES = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-            resources: {guaranteed: {vcore: 1}}
-          - name: b
-            resources: {max: {vcore: 1}}
-"""
+QUEUES = config("a resources: {guaranteed: {vcore: 1}}", "b resources: {max: {vcore: 1}}")
 NODE = {"t": "node", "id": "n1", "res": {"vcore": 2000}}
 APP = {"t": "app", "id": "app", "queue": "root.a", "user": "u"}
 

@@ -179,37 +179,22 @@ def test_a_gang_a_number_of_asks_or_one_ask() -> None:
     nodes = [line for line in gang.lines if isinstance(line, Node)]
     assert [(node.id, node.res) for node in nodes] == [(f"node-{number}", {"vcore": 2000}) for number in range(1, 5)]
     first, second = (line for line in gang.lines if isinstance(line, App))
-    assert (first.at, first.id, first.queue, first.user, first.groups) == (
-        0,
-        "job-1",
-        "root.jobs",
-        "user-3",
-        ("group-7",),
-    )
+    gang_job = (first.at, first.id, first.queue, first.user, first.groups)
+    assert gang_job == (0, "job-1", "root.jobs", "user-3", ("group-7",))
     assert (first.atomic, first.gang[0].min, first.gang[0].res) == (True, 8, {"vcore": 1000})
-    assert (second.at, second.queue, second.user, second.groups, second.gang) == (
-        10.5,
-        "root.queue-2",
-        "user-4",
-        (),
-        (),
-    )
+    single_job = (second.at, second.queue, second.user, second.groups, second.gang)
+    assert single_job == (10.5, "root.queue-2", "user-4", (), ())
     asks = [line for line in gang.lines if isinstance(line, Ask)]
-    assert [(ask.key, ask.duration_s, ask.requested_s) for ask in asks[-2:]] == [
-        ("job-1-8", 100, 120),
-        ("job-2", 50, 50),
-    ]
+    asked = [(ask.key, ask.duration_s, ask.requested_s) for ask in asks[-2:]]
+    assert asked == [("job-1-8", 100, 120), ("job-2", 50, 50)]
 
     several = [line for line in batch_workload(log, jobs_as="asks").lines if not isinstance(line, Node)]
     assert [line.gang for line in several if isinstance(line, App)] == [(), ()]
     assert len([line for line in several if isinstance(line, Ask)]) == 9
 
     one = batch_workload(log, jobs_as="one").lines
-    assert [line.res for line in one if isinstance(line, Node | Ask)] == [
-        {"vcore": 8000},
-        {"vcore": 8000},
-        {"vcore": 1000},
-    ]
+    sizes = [line.res for line in one if isinstance(line, Node | Ask)]
+    assert sizes == [{"vcore": 8000}, {"vcore": 8000}, {"vcore": 1000}]
 
 
 def test_processors_are_spread_over_the_nodes_and_none_is_lost() -> None:
