@@ -14,46 +14,33 @@ __all__ = ["comparable", "full_state"]
 def comparable(dump: bytes) -> dict[str, Any]:
     """Return of a dump what a restored scheduler must have in common with the one that was dumped."""
     found = msgspec.json.decode(dump)
-    for app in found.get("applications", ()):
-        for name in (
-            "stateLog",
-            "maxUsedResource",
-            "resourceHistory",
-            "startTime",
-            "applicationState",
-            "hasReserved",
-            "reservations",
-        ):
-            app.pop(name, None)
+    apps = found.get("applications", ())
+    nodes = [node for part in found.get("nodes", ()) for node in part["nodesInfo"]]
+    for holder in (*apps, *nodes):
+        for alloc in holder.get("allocations", ()):
+            _drop(alloc, "allocationTime", "allocationDelay", "placeholderUsed")
+        holder["allocations"] = sorted(holder.get("allocations", ()), key=lambda each: each["allocationKey"])
+    for app in apps:
+        _drop(app, "stateLog", "maxUsedResource", "resourceHistory", "startTime", "applicationState")
+        _drop(app, "hasReserved", "reservations")
         for ask in app.get("requests", ()):
-            for name in (
-                "allocationLog",
-                "schedulingAttempted",
-                "triggeredScaleUp",
-                "triggeredPreemption",
-                "waitingReasons",
-            ):
-                ask.pop(name, None)
-        for alloc in app.get("allocations", ()):
-            for name in ("allocationTime", "allocationDelay", "placeholderUsed"):
-                alloc.pop(name, None)
-        app["allocations"] = sorted(app.get("allocations", ()), key=lambda each: each["allocationKey"])
-    for part in found.get("nodes", ()):
-        for node in part["nodesInfo"]:
-            for name in ("reservations", "isReserved"):
-                node.pop(name, None)
-            for alloc in node.get("foreignAllocations", ()):
-                alloc.pop("allocationTime", None)
-            for alloc in node.get("allocations", ()):
-                for name in ("allocationTime", "allocationDelay", "placeholderUsed"):
-                    alloc.pop(name, None)
-            node["allocations"] = sorted(node.get("allocations", ()), key=lambda each: each["allocationKey"])
+            _drop(ask, "allocationLog", "schedulingAttempted", "waitingReasons")
+            _drop(ask, "triggeredScaleUp", "triggeredPreemption")
+    for node in nodes:
+        _drop(node, "reservations", "isReserved")
+        for alloc in node.get("foreignAllocations", ()):
+            _drop(alloc, "allocationTime")
     return {
         "applications": sorted(found.get("applications", ()), key=lambda each: each["applicationID"]),
         "nodes": found.get("nodes"),
         "queues": [_without_runs(queue) for queue in found.get("queues", ())],
         "placementRules": found.get("placementRules"),
     }
+
+
+def _drop(found: dict[str, Any], *names: str) -> None:
+    for name in names:
+        found.pop(name, None)
 
 
 def _without_runs(queue: dict[str, Any]) -> dict[str, Any]:

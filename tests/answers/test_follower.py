@@ -47,18 +47,18 @@ async def followed(
     queue_bytes: int = QUEUE_BYTES,
     trouble: Callable[[str], object] = lambda _: None,
 ) -> AsyncIterator[tuple[World, Follower]]:
-    """Yield a scheduler, and what follows it."""
+    """Yield a scheduler of which six asks want a node for four, and what follows it."""
     follower = Follower(recording, trouble, queue_bytes)
     world = World()
     follower.start()
     try:
         if recording is None:
             world.api.input_log = follower
-            yield world, follower
+            yield waiting(world), follower
         else:
             with Recorder(recording) as recorder:
                 world.api.input_log = Both.of(recorder, follower)
-                yield world, follower
+                yield waiting(world), follower
     finally:
         follower.close()
         assert follower.pid is None
@@ -86,6 +86,13 @@ def ask(world: World, key: str, vcore: int) -> None:
     )
 
 
+def send(follower: Follower, what: signal.Signals) -> int:
+    """Send its process a signal; return the number of the process."""
+    assert follower.pid is not None
+    os.kill(follower.pid, what)
+    return follower.pid
+
+
 async def answered(follower: Follower, name: str, world: World, *, prove: bool = True) -> AskAnswer:
     found = await follower.ask(Question("why", name, prove=prove, limit_s=WAIT_S), world.now)
     assert found is not None
@@ -95,7 +102,6 @@ async def answered(follower: Follower, name: str, world: World, *, prove: bool =
 @pytest.mark.gate
 async def test_what_it_answers_is_what_a_dump_of_the_same_moment_answers() -> None:
     async with followed() as (world, follower):
-        waiting(world)
         for _ in range(2):
             home = Home(restore(read_dump(full_state(world.api, world.now))))
             for key in ("k4", "k5"):
@@ -132,14 +138,12 @@ async def test_after_a_random_history_it_answers_as_the_recording_does(tmp_path:
 
 async def test_what_is_not_there_has_no_answer() -> None:
     async with followed() as (world, follower):
-        waiting(world)
         with pytest.raises(UnansweredError, match="no application, ask, allocation or pod is named 'k77'"):
             await answered(follower, "k77", world)
 
 
 async def test_it_follows_while_a_question_is_answered_and_a_question_that_was_given_up_is_ended() -> None:
     async with followed() as (world, follower):
-        waiting(world)
         first = asyncio.create_task(answered(follower, "k4", world))
         await asyncio.sleep(0)
         first.cancel()
@@ -150,10 +154,8 @@ async def test_it_follows_while_a_question_is_answered_and_a_question_that_was_g
 
 async def test_a_process_that_is_killed_is_replaced_at_the_next_run() -> None:
     async with followed() as (world, follower):
-        waiting(world)
         assert (await answered(follower, "k4", world, prove=False)).state == "waits"
-        assert follower.pid is not None
-        os.kill(follower.pid, signal.SIGKILL)
+        send(follower, signal.SIGKILL)
         await eventually(lambda: follower.pid is None)
         assert await follower.ask(Question("why", "k4"), world.now) is None
         world.api.stop("mycluster")
@@ -162,31 +164,22 @@ async def test_a_process_that_is_killed_is_replaced_at_the_next_run() -> None:
 
 
 @pytest.mark.parametrize("questions", [1, 3])
-def test_the_end_of_the_process_is_noticed_however_many_questions_it_has_answered(questions: int) -> None:
+async def test_the_end_of_the_process_is_noticed_however_many_questions_it_has_answered(questions: int) -> None:
     troubles: list[str] = []
-
-    async def check() -> None:
-        async with followed(trouble=troubles.append) as (world, follower):
-            waiting(world)
-            for _ in range(questions):
-                await answered(follower, "k4", world, prove=False)
-            assert follower.pid is not None
-            os.kill(follower.pid, signal.SIGKILL)
-            await eventually(lambda: troubles)
-            assert await follower.ask(Question("why", "k4"), world.now) is None
-
-    asyncio.run(check())
+    async with followed(trouble=troubles.append) as (world, follower):
+        for _ in range(questions):
+            await answered(follower, "k4", world, prove=False)
+        send(follower, signal.SIGKILL)
+        await eventually(lambda: troubles)
+        assert await follower.ask(Question("why", "k4"), world.now) is None
     assert troubles == [f"its process ended with {-signal.SIGKILL}"]
 
 
 async def test_with_a_recording_another_process_catches_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "read_run", _must_not_wait)
     async with followed(tmp_path) as (world, follower):
-        waiting(world)
         await answered(follower, "k4", world, prove=False)
-        assert follower.pid is not None
-        killed = follower.pid
-        os.kill(killed, signal.SIGKILL)
+        killed = send(follower, signal.SIGKILL)
         ask(world, "k6", 700)
         world.schedule(1.0)
         await eventually(lambda: follower.pid not in (None, killed))
@@ -210,7 +203,7 @@ def replace_recording(folder: Path, entries: list[Entry]) -> None:
     writer.close()
 
 
-def test_a_process_that_cannot_catch_up_is_started_less_and_less_often(
+async def test_a_process_that_cannot_catch_up_is_started_less_and_less_often(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delays: list[float] = []
@@ -221,28 +214,20 @@ def test_a_process_that_cannot_catch_up_is_started_less_and_less_often(
         later(follower)
 
     monkeypatch.setattr(Follower, "_later", noted)
-
-    async def check() -> None:
-        async with followed(tmp_path) as (world, follower):
-            waiting(world)
-            await answered(follower, "k4", world, prove=False)
-            await eventually(lambda: any(path.stat().st_size > len(MAGIC) for path in tmp_path.glob("run-*/segment-*")))
-            replace_recording(tmp_path, [("time", follower._began_ns), ("nonsense",)])
-            assert follower.pid is not None
-            os.kill(follower.pid, signal.SIGKILL)
-            await eventually(lambda: len(delays) >= 4)
-
-    asyncio.run(check())
+    async with followed(tmp_path) as (world, follower):
+        await answered(follower, "k4", world, prove=False)
+        await eventually(lambda: any(path.stat().st_size > len(MAGIC) for path in tmp_path.glob("run-*/segment-*")))
+        replace_recording(tmp_path, [("time", follower._began_ns), ("nonsense",)])
+        send(follower, signal.SIGKILL)
+        await eventually(lambda: len(delays) >= 4)
     assert delays[:4] == [0.1, 0.2, 0.4, 0.8]
 
 
 async def test_a_process_that_is_stopped_is_cut_off_and_nothing_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "BEHIND_S", 0.2)
     async with followed(queue_bytes=300_000) as (world, follower):
-        waiting(world)
         await eventually(lambda: follower.pid)
-        assert follower.pid is not None
-        os.kill(follower.pid, signal.SIGSTOP)
+        send(follower, signal.SIGSTOP)
         assert await follower.ask(Question("why", "k4"), world.now) is None
         for number in range(5_000):
             world.ask(f"many-{number}", "app-1", vcore=100, memory=number)
@@ -252,14 +237,12 @@ async def test_a_process_that_is_stopped_is_cut_off_and_nothing_waits_for_it(mon
 
 async def test_a_process_that_was_behind_and_has_caught_up_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async with followed() as (world, follower):
-        waiting(world)
         await answered(follower, "k4", world, prove=False)
-        assert follower.pid is not None
-        os.kill(follower.pid, signal.SIGSTOP)
+        send(follower, signal.SIGSTOP)
         monkeypatch.setattr(following, "BEHIND_S", 0.05)
         assert await follower.ask(Question("why", "k4"), world.now) is None
         assert follower._waits_since
-        os.kill(follower.pid, signal.SIGCONT)
+        send(follower, signal.SIGCONT)
         await eventually(lambda: not follower._waits_since)
         monkeypatch.setattr(following, "BEHIND_S", WAIT_S)
         monkeypatch.setattr(following, "STUCK_S", 0.0)
@@ -270,10 +253,8 @@ async def test_a_process_that_does_not_begin_a_question_for_long_is_ended(monkey
     monkeypatch.setattr(following, "BEHIND_S", 0.05)
     monkeypatch.setattr(following, "STUCK_S", 0.1)
     async with followed() as (world, follower):
-        waiting(world)
         await eventually(lambda: follower.pid)
-        assert follower.pid is not None
-        os.kill(follower.pid, signal.SIGSTOP)
+        send(follower, signal.SIGSTOP)
         assert await follower.ask(Question("why", "k4"), world.now) is None
         await asyncio.sleep(0.1)
         assert await follower.ask(Question("why", "k4"), world.now) is None
@@ -282,14 +263,12 @@ async def test_a_process_that_does_not_begin_a_question_for_long_is_ended(monkey
 
 async def test_rest_asks_it_and_a_state_dump_where_it_does_not_follow() -> None:
     async with followed() as (world, follower), world.client() as client:
-        waiting(world)
         world.backend.follower = follower
         found = (await client.get("/api/v1/why/k4")).json()
         assert found["state"] == "waits" and found["age_s"] < WAIT_S
         assert "s before this answer" in (await client.get("/why?name=k4")).text
         assert (await client.get("/api/v1/why/k77")).status_code == 404
-        assert follower.pid is not None
-        os.kill(follower.pid, signal.SIGKILL)
+        send(follower, signal.SIGKILL)
         await eventually(lambda: follower.pid is None)
         found = (await client.get("/api/v1/why/k4")).json()
         assert (found["state"], found["age_s"]) == ("waits", None)
@@ -297,7 +276,6 @@ async def test_rest_asks_it_and_a_state_dump_where_it_does_not_follow() -> None:
 
 async def test_what_the_resource_manager_alone_knows_is_told_from_a_state_dump(monkeypatch: pytest.MonkeyPatch) -> None:
     async with followed() as (world, follower), world.client() as client:
-        waiting(world)
         world.backend.follower = follower
         monkeypatch.setattr(type(world.backend), "diagnostics", lambda _: {"held": {"ns/p": "It has gates."}})
         said = await client.get("/api/v1/why/ns/p")
@@ -308,12 +286,11 @@ async def test_what_the_resource_manager_alone_knows_is_told_from_a_state_dump(m
 STOPPED = """
 import asyncio
 from licorne.host import follower as following
-from answers.test_follower import answered, followed, waiting
+from answers.test_follower import answered, followed
 
 async def main():
     following.BEHIND_S = 300
     async with followed() as (world, follower):
-        waiting(world)
         await answered(follower, "k4", world, prove=False)
         print(follower.pid, flush=True)
         await asyncio.sleep(3600)
