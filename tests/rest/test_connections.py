@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
@@ -25,7 +24,7 @@ from licorne.grpc.service import Security, Service, Web
 from licorne.host.log import Levels, Log
 from licorne.host.process_log import process_log
 from licorne.host.web.http import HEADER_BYTES, Connections, Protocol, guarded
-from service.peers import service
+from service.peers import client_of, watched
 from service.processes import serving
 
 GET = b"GET /ws/v1/clusters HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -80,7 +79,7 @@ async def test_unfinished_request_heads_lock_no_client_out() -> None:
         silent = [await asyncio.open_connection(*address) for _ in range(60)]
         for _, writer in silent:
             writer.write(HALF)
-        async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=WAIT_S) as client:
+        async with client_of(made) as client:
             for _ in range(5):
                 assert (await client.get("/ws/v1/metrics")).status_code == 200
         await ended(silent[0][0])  # the oldest made room
@@ -280,48 +279,35 @@ def test_a_client_that_does_not_read_the_end_of_an_answer_is_cut_off(request_: b
     run(story())
 
 
-def test_a_stream_of_events_ends_when_events_are_switched_off() -> None:
-    async def story() -> list[dict[str, Any]]:
-        async with service(web=Web(addresses=("127.0.0.1:0",))) as made:
-            assert made.web is not None
-            base = f"http://{made.web.addresses[0]}"
-            async with (
-                httpx.AsyncClient(base_url=base, timeout=WAIT_S) as client,
-                client.stream("GET", "/ws/v1/events/stream") as stream,
-            ):
-                lines = stream.aiter_lines()
-                await anext(lines)
-                made.retune(made.settings, {"event.trackingEnabled": "false"})
-                return [json.loads(line) async for line in lines]
-
-    (last,) = asyncio.run(story())
+async def test_a_stream_of_events_ends_when_events_are_switched_off() -> None:
+    async with watched() as (made, client), client.stream("GET", "/ws/v1/events/stream") as stream:
+        lines = stream.aiter_lines()
+        await anext(lines)
+        made.retune(made.settings, {"event.trackingEnabled": "false"})
+        (last,) = [json.loads(line) async for line in lines]
     assert last["message"] == "Event tracking is disabled"
 
 
-def test_the_service_ends_at_once_and_quietly_with_open_requests() -> None:
+async def test_the_service_ends_at_once_and_quietly_with_open_requests() -> None:
     """A reader of events, a body that does not come, half a head, and a client that takes nothing."""
     with serving("--rest", "127.0.0.1:0") as running:
         wait_for(lambda: running.events("listening for REST"))
         address = running.events("listening for REST")[0]["addresses"][0]
         host, _, port = address.rpartition(":")
-
-        async def story() -> None:
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(b"GET /ws/v1/events/stream HTTP/1.1\r\nHost: h\r\n\r\n")
-            await reader.readuntil(b"InstanceUUID")
-            _, missing = await asyncio.open_connection(host, int(port))
-            missing.write(b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n")
-            _, half = await asyncio.open_connection(host, int(port))
-            half.write(HALF)
-            await asyncio.sleep(0.5)
-            running.process.send_signal(signal.SIGTERM)
-            rest = await reader.read()
-            assert b"The scheduler is shutting down" in rest
-            assert rest.endswith(b"0\r\n\r\n")  # the stream has its end
-            for one in (writer, missing, half):
-                one.close()
-
-        asyncio.run(story())
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"GET /ws/v1/events/stream HTTP/1.1\r\nHost: h\r\n\r\n")
+        await reader.readuntil(b"InstanceUUID")
+        _, missing = await asyncio.open_connection(host, int(port))
+        missing.write(b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n")
+        _, half = await asyncio.open_connection(host, int(port))
+        half.write(HALF)
+        await asyncio.sleep(0.5)
+        running.process.send_signal(signal.SIGTERM)
+        rest = await reader.read()
+        assert b"The scheduler is shutting down" in rest
+        assert rest.endswith(b"0\r\n\r\n")  # the stream has its end
+        for one in (writer, missing, half):
+            one.close()
         assert running.end() == 0
         assert not any("exception" in line or "library" in line for line in running.lines)
 

@@ -7,10 +7,7 @@ import contextlib
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import msgspec
@@ -24,19 +21,11 @@ from licorne.host.setting_table import TABLE
 from licorne.host.web.http import HEADER_BYTES
 from licorne.host.web.rest import Access, RequestLimits
 from licorne.host.web.settings import WebSettings
-from service.peers import Peer, service
+from service.peers import Peer, service, watched
 from service.processes import serving
 
 P = "/ws/v1/partition/default"
 QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: %s}]}]}]"
-
-
-@asynccontextmanager
-async def watched(**given: Any) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
-    async with service(web=Web(addresses=("127.0.0.1:0",)), **given) as made:
-        assert made.web is not None
-        async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=WAIT_S) as client:
-            yield made, client
 
 
 async def test_changes_by_resource_managers_show_at_once() -> None:
@@ -134,9 +123,7 @@ async def test_two_resource_managers() -> None:
 async def test_a_large_dump_does_not_hold_up_decisions() -> None:
     """The dump is asked for, and while it is made an ask is decided."""
     async with watched() as (made, client), Peer(made.addresses[0]) as peer:
-        await peer.register()
-        await peer.node(vcore=10**9)
-        await peer.application()
+        await peer.running(vcore=10**9)
         keys = [f"k{number}" for number in range(20_000)]
         for at in range(0, len(keys), 1000):
             await peer.asks(*keys[at : at + 1000], vcore=1)

@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any, Self
 
 import grpc
+import httpx
 
 from common.waiting import WAIT_S
-from licorne.grpc.service import Service, ServiceSettings
+from licorne.grpc.service import Service, ServiceSettings, Web
 from licorne.si import first, v19, wire
 
 METHODS = {
@@ -34,6 +35,19 @@ async def service(*addresses: str, **given: Any) -> AsyncIterator[Service]:
     settings = ServiceSettings(**{"grace_s": 0.5, **given.pop("settings", {})})
     async with Service(addresses or ("127.0.0.1:0",), settings=settings, **given) as made:
         yield made
+
+
+def client_of(made: Service) -> httpx.AsyncClient:
+    """A client of the service's REST interface."""
+    assert made.web is not None
+    return httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=WAIT_S)
+
+
+@asynccontextmanager
+async def watched(**given: Any) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
+    """Run a service with REST, and a client of that."""
+    async with service(**{"web": Web(addresses=("127.0.0.1:0",)), **given}) as made, client_of(made) as client:
+        yield made, client
 
 
 class Peer:
@@ -125,8 +139,8 @@ class Peer:
                 found[new.allocation_key] = new.node_id
         return found
 
-    async def running(self) -> None:
-        """Register, with a node and an application."""
+    async def running(self, vcore: int = 4000) -> None:
+        """Register, with a node of this size and an application."""
         await self.register()
-        assert (await self.node()).accepted
+        assert (await self.node(vcore=vcore)).accepted
         assert (await self.application()).accepted

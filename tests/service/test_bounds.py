@@ -40,9 +40,7 @@ async def test_a_slow_reader_is_slowed_down_then_paused_and_loses_nothing() -> N
         Peer(serving.addresses[0], "slow") as peer,
         Peer(serving.addresses[0], "quick") as other,
     ):
-        await peer.register()
-        await peer.node(vcore=10**9)
-        await peer.application()
+        await peer.running(vcore=10**9)
         flooding = asyncio.create_task(flood(peer, count))
         session = serving.sessions.by_id["slow"]
         await eventually(lambda: session.state is State.PAUSED, "it was not paused")
@@ -62,9 +60,7 @@ async def test_a_slow_reader_is_slowed_down_then_paused_and_loses_nothing() -> N
 async def test_a_client_that_never_reads_is_stopped() -> None:
     settings = {"buffer_bytes": 100_000, "slow_after_s": 0.2, "names": 5000}
     async with service(settings=settings) as serving, Peer(serving.addresses[0]) as peer:
-        await peer.register()
-        await peer.node(vcore=10**9)
-        await peer.application()
+        await peer.running(vcore=10**9)
         serving.retune(replace(serving.settings, rm_timeout_s=0.3), {})
         flooding = asyncio.create_task(flood(peer, 20_000))
         await eventually(lambda: not serving.sessions.by_id, "it was not stopped")

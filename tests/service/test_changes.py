@@ -11,17 +11,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import msgspec
 import pytest
 
-from common.waiting import WAIT_S, eventually
+from common.waiting import eventually
 from licorne.grpc.service import Service, Web, make_log
 from licorne.grpc.service.configuration import Changes, Given, building, changes, load_all
 from licorne.grpc.service.configuration.loaded import load_again
 from licorne.grpc.service.configuration.queues import Groups
 from licorne.host.log import Levels
-from service.peers import Peer
+from service.peers import Peer, client_of
 from service.processes import serving
 
 QUEUES = """\
@@ -178,10 +177,8 @@ async def test_a_mounted_config_map_that_is_swapped(tmp_path: Path) -> None:
         await y.register(policy_group="other")
         release("..2", queues=QUEUES % "b", other=QUEUES % "a", third=QUEUES % "b")
         await made.until(APPLIED, 2)
-        assert {one["file"].rpartition("[")[2]: one["managers"] for one in made.said(APPLIED)} == {
-            "queues.yaml]": 1,
-            "third.yaml]": 0,
-        }
+        found = {one["file"].rpartition("[")[2]: one["managers"] for one in made.said(APPLIED)}
+        assert found == {"queues.yaml]": 1, "third.yaml]": 0}
         rules = {name: made.service.api.cluster.partition(name).config.placement_rules[0].value for name in "xy"}
         assert rules == {"x": "root.b", "y": "root.a"}
         release("..3", queues=QUEUES % "a", other="partitions: 7")
@@ -194,9 +191,8 @@ async def test_a_configuration_set_by_rest_lasts_until_the_file_changes(tmp_path
     file.write_text(QUEUES % "a")
     async with running(options={"licorne.config": str(file)}) as made, Peer(made.service.addresses[0]) as peer:
         await peer.register()
-        assert made.service.web is not None
         partition = made.service.api.cluster.partition("rm")
-        async with httpx.AsyncClient(base_url=f"http://{made.service.web.addresses[0]}", timeout=WAIT_S) as client:
+        async with client_of(made.service) as client:
             by_rest = (QUEUES % "b") + "          - name: c\n"
             assert (await client.put("/ws/v1/config", content=by_rest)).status_code == 200
         made.changes.again()
@@ -243,7 +239,7 @@ async def test_settings_that_take_effect_at_once(tmp_path: Path) -> None:
         assert (web._app.handlers.limits.streams, monitor.ring.made - monitor.ring.lowest) == (3, 2)
         await peer.application("quiet")
         assert monitor.ring.made == events
-        async with httpx.AsyncClient(base_url=f"http://{web.addresses[0]}", timeout=WAIT_S) as client:
+        async with client_of(made.service) as client:
             assert (await client.get("/ws/v1/events/batch")).status_code == 500
             write("log.core.rmproxy.level: debug")  # all else as by default
             await made.until("settings changed", 2)
@@ -306,18 +302,14 @@ def test_half_a_file_is_not_taken(tmp_path: Path) -> None:
         asyncio.run(story())
 
 
-def test_a_signal_reads_again_at_once(tmp_path: Path) -> None:
+async def test_a_signal_reads_again_at_once(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("service.enableConfigHotRefresh: false\nlicorne.max-name: 60\n")
     with serving("--settings", str(file)) as made:
-
-        async def story() -> None:
-            async with Peer(made.address) as peer:
-                await peer.running()
-                file.write_text("licorne.max-name: 5\n")
-                made.process.send_signal(signal.SIGHUP)
-                await eventually(lambda: made.events("settings changed"))
-                assert (await peer.application("a-long-name")).rejected
-
-        asyncio.run(story())
+        async with Peer(made.address) as peer:
+            await peer.running()
+            file.write_text("licorne.max-name: 5\n")
+            made.process.send_signal(signal.SIGHUP)
+            await eventually(lambda: made.events("settings changed"))
+            assert (await peer.application("a-long-name")).rejected
         assert made.end() == 0

@@ -19,11 +19,10 @@ import pytest
 import licorne.cli
 from common.waiting import WAIT_S, eventually, wait_for
 from licorne.config import ConfigError, Configuration, check, load
-from licorne.grpc.service import Web
 from licorne.grpc.service.checking import checks
 from licorne.grpc.service.checking.checks import Checks
 from licorne.host.setting_table import MIB
-from service.peers import Peer, service
+from service.peers import Peer, watched
 from service.processes import Serving, resident_kb, serving
 from service.test_item_limits import queues
 
@@ -152,19 +151,16 @@ check_process.main()
 
 async def test_a_configuration_to_apply_does_not_wait_for_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "_COMMAND", STUCK_CHECK)
-    web = Web(addresses=("127.0.0.1:0",))
-    async with service(web=web, settings={"request_s": 3600.0}) as running, Peer(running.addresses[0]) as peer:
+    async with watched(settings={"request_s": 3600.0}) as (running, client), Peer(running.addresses[0]) as peer:
         await peer.register()
-        assert running.web is not None
-        async with httpx.AsyncClient(base_url=f"http://{running.web.addresses[0]}", timeout=WAIT_S) as client:
-            endless = [asyncio.create_task(client.post("/ws/v1/validate-conf", content=ENDLESS)) for _ in range(4)]
-            await eventually(lambda: len(running.checks._processes) == 2)
-            assert (await client.put("/ws/v1/config", content=queues(100))).status_code == 200
-            await peer.register(config=queues(120))
-            assert not any(one.done() for one in endless)
-            for one in endless:
-                one.cancel()
-            await eventually(lambda: not running.checks._processes)
+        endless = [asyncio.create_task(client.post("/ws/v1/validate-conf", content=ENDLESS)) for _ in range(4)]
+        await eventually(lambda: len(running.checks._processes) == 2)
+        assert (await client.put("/ws/v1/config", content=queues(100))).status_code == 200
+        await peer.register(config=queues(120))
+        assert not any(one.done() for one in endless)
+        for one in endless:
+            one.cancel()
+        await eventually(lambda: not running.checks._processes)
 
 
 @pytest.mark.gate
@@ -183,12 +179,10 @@ def test_refused_texts_leave_nothing_in_memory() -> None:
 
 
 async def test_a_body_is_as_long_as_a_legal_configuration_may_be() -> None:
-    async with service(web=Web(addresses=("127.0.0.1:0",))) as running:
-        assert running.web is not None
-        async with httpx.AsyncClient(base_url=f"http://{running.web.addresses[0]}", timeout=WAIT_S) as client:
-            for method, path in (("POST", "/ws/v1/validate-conf"), ("PUT", "/ws/v1/config")):
-                answer = await client.request(method, path, content=b"#" * (MIB + 1))
-                assert answer.status_code == 413
+    async with watched() as (_, client):
+        for method, path in (("POST", "/ws/v1/validate-conf"), ("PUT", "/ws/v1/config")):
+            answer = await client.request(method, path, content=b"#" * (MIB + 1))
+            assert answer.status_code == 413
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "socket"])
@@ -209,7 +203,7 @@ def test_a_path_that_is_no_file_is_refused_without_waiting(
         assert "is no regular file" in told or "No such device or address" in told
 
 
-def test_a_configuration_that_becomes_a_pipe_stops_nothing(tmp_path: Path) -> None:
+async def test_a_configuration_that_becomes_a_pipe_stops_nothing(tmp_path: Path) -> None:
     path = tmp_path / "queues.yaml"
     path.write_text(queues(3))
     with serving("--config", str(path)) as running:
@@ -221,13 +215,9 @@ def test_a_configuration_that_becomes_a_pipe_stops_nothing(tmp_path: Path) -> No
         path.unlink()
         path.write_text(queues(4))
         wait_for(lambda: running.events("queue configuration applied"))
-
-        async def story() -> None:
-            async with Peer(running.address) as peer:
-                await peer.register()
-                assert (await peer.node()).accepted
-
-        asyncio.run(story())
+        async with Peer(running.address) as peer:
+            await peer.register()
+            assert (await peer.node()).accepted
         assert running.end() == 0
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from common.waiting import WAIT_S, eventually
+from core import bench
 from licorne import SchedulerAPI
 from licorne.core.api import PolicyGroups
 from licorne.grpc.service import GroupSettings, SettingError
@@ -22,24 +23,10 @@ from licorne.si.constants import TAG_CREATE_FORCE
 from licorne.si.messages import AddApplication, Output, RejectedApplication
 from service.peers import Peer, service
 
-CONFIG = """
-partitions:
-  - name: default
-    usergroupresolver: {type: RESOLVER}
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-            limits:
-              - limit: developers
-                groups: [dev]
-                maxresources: {vcore: 2}
-"""
-
 
 def config(resolver: str) -> str:
-    return CONFIG.replace("RESOLVER", resolver)
+    limits = "limits: [{limit: developers, groups: [dev], maxresources: {vcore: 2}}]"
+    return bench.config(f"a {limits}", more=f"usergroupresolver: {{type: {resolver}}}")
 
 
 class Directory:
@@ -257,29 +244,25 @@ def test_remembered_answers_are_bounded_and_cleaned() -> None:
 # -- what hangs -------------------------------------------------------------------------------------------
 
 
-def test_a_lookup_that_hangs_ends_as_a_failure_and_is_not_repeated_at_once() -> None:
+async def test_a_lookup_that_hangs_ends_as_a_failure_and_is_not_repeated_at_once() -> None:
     api, _ = registered("os")
     clock, directory = Clock(), Directory(ann=("dev",))
     directory.gate.clear()
     resolver = Resolver(GroupSettings(timeout_s=0.05, threads=2), clock=clock, lookup=directory)
     many = [application(f"a{number}", f"user{number}") for number in range(200)]
     late = application()
-
-    async def run() -> None:
-        await resolver.complete(wanted_of(resolver, api, *many))
-        assert all(message.groups_fault.endswith("no answer within 0.05 s") for message in many)
-        await eventually(lambda: not resolver._threads._jobs)
-        assert len(directory.calls) <= 2
-        assert resolver._pending == {}
-        again = application(user="user0")
-        assert wanted_of(resolver, api, again) == []
-        assert again.groups_fault.endswith("an earlier lookup had no answer in time")
-        directory.gate.set()
-        while not late.groups:  # a slow machine may need more than one try
-            clock.now += 31
-            await resolver.complete(wanted_of(resolver, api, late))
-
-    asyncio.run(run())
+    await resolver.complete(wanted_of(resolver, api, *many))
+    assert all(message.groups_fault.endswith("no answer within 0.05 s") for message in many)
+    await eventually(lambda: not resolver._threads._jobs)
+    assert len(directory.calls) <= 2
+    assert resolver._pending == {}
+    again = application(user="user0")
+    assert wanted_of(resolver, api, again) == []
+    assert again.groups_fault.endswith("an earlier lookup had no answer in time")
+    directory.gate.set()
+    while not late.groups:  # a slow machine may need more than one try
+        clock.now += 31
+        await resolver.complete(wanted_of(resolver, api, late))
     assert late.groups == ("dev",)
 
 

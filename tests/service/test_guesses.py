@@ -9,16 +9,14 @@ import time
 from typing import Any
 
 import grpc
-import httpx
 import pytest
 
 from common.virtual import run
-from common.waiting import WAIT_S
 from licorne.grpc.service import Security, Web, make_log
 from licorne.host import guesses
 from licorne.host.guesses import FREE, Guesses
 from licorne.host.web.rest import Access
-from service.peers import Peer, service
+from service.peers import Peer, client_of, service
 
 
 def told(out: io.StringIO) -> list[dict[str, Any]]:
@@ -34,11 +32,8 @@ def test_refusals_are_logged_once_a_second_and_counted() -> None:
     found.refused("b", "no token")
     now[0] += 1
     found.refused("a", "a wrong token", wrong=True)
-    assert [(one["peer"], one["reason"], one["refusals"]) for one in told(out)] == [
-        ("a", "no token", 1),
-        ("b", "no token", 1),
-        ("a", "a wrong token", 10),
-    ]
+    made = [(one["peer"], one["reason"], one["refusals"]) for one in told(out)]
+    assert made == [("a", "no token", 1), ("b", "no token", 1), ("a", "a wrong token", 10)]
 
 
 def test_a_right_token_waits_too_where_wrong_ones_came_from() -> None:
@@ -69,34 +64,29 @@ def test_addresses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(found._addresses) == ["7", "8", "9"]
 
 
-def test_grpc_and_rest_log_and_slow_down_wrong_tokens() -> None:
+async def test_grpc_and_rest_log_and_slow_down_wrong_tokens() -> None:
     out = io.StringIO()
-
-    async def story() -> None:
-        security, access = Security(token="open"), Access(read_tokens=("read",))  # noqa: S106
-        web = Web(addresses=("127.0.0.1:0",), access=access)
-        async with service(security=security, web=web, log=make_log(out, form="json")) as made:
-            assert made.web is not None
-            made.guesses._pause_s = 0.3
-            async with Peer(made.addresses[0], metadata=(("authorization", "Bearer open"),)) as peer:
-                await peer.running()
-            for metadata in ((), (("authorization", "Bearer wrong"),)):
-                async with Peer(made.addresses[0], metadata=metadata) as peer:
-                    with pytest.raises(
-                        grpc.aio.AioRpcError, match="the token is wrong" if metadata else "a token is needed"
-                    ):
-                        await peer.register()
-                    assert (await peer.ending("node"))[0] is grpc.StatusCode.UNAUTHENTICATED
-            async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=WAIT_S) as client:
-                wrong, right = ({"authorization": f"Bearer {one}"} for one in ("wrong", "read"))
-                for _ in range(FREE):
-                    assert (await client.get("/ws/v1/clusters", headers=wrong)).status_code == 401
-                began = time.monotonic()
-                assert (await client.get("/ws/v1/clusters", headers=right)).status_code == 200
-                assert time.monotonic() - began >= 0.3
-                assert (await client.put("/ws/v1/config", headers=right)).status_code == 403
-
-    asyncio.run(story())
+    security, access = Security(token="open"), Access(read_tokens=("read",))  # noqa: S106
+    web = Web(addresses=("127.0.0.1:0",), access=access)
+    async with service(security=security, web=web, log=make_log(out, form="json")) as made:
+        made.guesses._pause_s = 0.3
+        async with Peer(made.addresses[0], metadata=(("authorization", "Bearer open"),)) as peer:
+            await peer.running()
+        for metadata in ((), (("authorization", "Bearer wrong"),)):
+            async with Peer(made.addresses[0], metadata=metadata) as peer:
+                with pytest.raises(
+                    grpc.aio.AioRpcError, match="the token is wrong" if metadata else "a token is needed"
+                ):
+                    await peer.register()
+                assert (await peer.ending("node"))[0] is grpc.StatusCode.UNAUTHENTICATED
+        async with client_of(made) as client:
+            wrong, right = ({"authorization": f"Bearer {one}"} for one in ("wrong", "read"))
+            for _ in range(FREE):
+                assert (await client.get("/ws/v1/clusters", headers=wrong)).status_code == 401
+            began = time.monotonic()
+            assert (await client.get("/ws/v1/clusters", headers=right)).status_code == 200
+            assert time.monotonic() - began >= 0.3
+            assert (await client.put("/ws/v1/config", headers=right)).status_code == 403
     found = {(one["peer"], one["reason"]) for one in told(out)}
     assert ("ipv4:127.0.0.1", "no token") in found
     assert ("127.0.0.1", "a wrong token") in found

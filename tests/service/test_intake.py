@@ -193,12 +193,6 @@ def test_nodes_with_pods_stay_in_one_part_with_the_applications_after_them() -> 
 # -- with a service --------------------------------------------------------------------------------------
 
 
-async def ready(peer: Peer) -> None:
-    await peer.register()
-    await peer.node(vcore=10**9)
-    await peer.application()
-
-
 async def under_way(session: Session) -> None:
     """Wait until a long request is being taken in; looks at every turn of the loop, for it does not take long."""
     async with asyncio.timeout(WAIT_S):
@@ -208,7 +202,7 @@ async def under_way(session: Session) -> None:
 
 async def test_other_tasks_run_while_a_long_request_is_processed() -> None:
     async with service() as serving, Peer(serving.addresses[0]) as peer:
-        await ready(peer)
+        await peer.running(vcore=10**9)
         turns = 0
         session = serving.sessions.by_id["rm"]
         await peer.send("allocation", asks())
@@ -226,7 +220,7 @@ async def test_other_tasks_run_while_a_long_request_is_processed() -> None:
 
 async def test_a_stream_that_breaks_during_intake_takes_nothing_back() -> None:
     async with service() as serving, Peer(serving.addresses[0]) as peer:
-        await ready(peer)
+        await peer.running(vcore=10**9)
         session = serving.sessions.by_id["rm"]
         await peer.send("allocation", asks())
         await under_way(session)
@@ -241,7 +235,7 @@ async def test_a_stream_that_breaks_during_intake_takes_nothing_back() -> None:
 
 async def test_a_resource_manager_that_registers_again_during_intake_starts_empty() -> None:
     async with service() as serving, Peer(serving.addresses[0]) as peer, Peer(serving.addresses[0]) as again:
-        await ready(peer)
+        await peer.running(vcore=10**9)
         old = serving.sessions.by_id["rm"]
         await peer.send("allocation", asks())
         await under_way(old)
@@ -258,7 +252,7 @@ async def test_a_resource_manager_that_registers_again_during_intake_starts_empt
 
 async def test_a_request_that_waits_for_another_one_is_dropped_if_its_session_is_stopped() -> None:
     async with service() as serving, Peer(serving.addresses[0]) as peer:
-        await ready(peer)
+        await peer.running(vcore=10**9)
         session = serving.sessions.by_id["rm"]
         failures: list[Any] = []
         taking_in = intake.RequestIntake(
@@ -284,7 +278,7 @@ async def test_a_request_that_waits_for_another_one_is_dropped_if_its_session_is
 
 async def test_an_error_in_the_last_item_refuses_all() -> None:
     async with service() as serving, Peer(serving.addresses[0]) as peer:
-        await ready(peer)
+        await peer.running(vcore=10**9)
         data = wire.encode(asks())
         await peer.send("allocation", data[:-1])
         code, text = await peer.ending("allocation")
@@ -297,7 +291,7 @@ async def test_an_error_in_the_last_item_refuses_all() -> None:
 
 async def test_a_last_item_that_makes_no_sense_is_refused_alone() -> None:
     async with service() as serving, Peer(serving.addresses[0]) as peer:
-        await ready(peer)
+        await peer.running(vcore=10**9)
         request = asks()
         request.allocations[-1].resource_per_alloc = {"vcore": -1}
         await peer.send("allocation", request)
@@ -321,7 +315,7 @@ async def test_a_last_item_that_makes_no_sense_is_refused_alone() -> None:
 
 async def test_a_bug_in_the_middle_makes_the_resource_manager_register_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async with service() as serving, Peer(serving.addresses[0]) as peer:
-        await ready(peer)
+        await peer.running(vcore=10**9)
         take, calls = serving.api.take, 0
 
         def failing(*given: Any) -> None:

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import httpx
 import msgspec
 import pytest
 
-from common.waiting import WAIT_S, eventually
+from common.waiting import eventually
 from licorne.config import ConfigError, load
 from licorne.config.counting import count_queues, load_counted
 from licorne.core.base.setting_kinds import parse_level
-from licorne.grpc.service import ServiceSettings, Web, make_log
+from licorne.grpc.service import ServiceSettings, make_log
 from licorne.grpc.service.bounds import enforce
 from licorne.grpc.service.checking import checks
 from licorne.host.log import Levels, level_of, named, no_log
@@ -25,7 +24,7 @@ from licorne.si._common import AddApplicationRequest, UserGroupInformation
 from licorne.si.adapt import Translation
 from licorne.si.messages import RejectedAllocation, RejectedApplication, RejectedNode
 from licorne.si.reading import within
-from service.peers import Peer, service
+from service.peers import Peer, service, watched
 
 LIMITS = ServiceSettings(names=8, tags=2)
 LONG = "n" * 9
@@ -171,18 +170,15 @@ def test_queues_are_counted_also_those_of_aliases() -> None:
 
 
 async def test_too_many_queues_are_refused_at_registration_and_by_rest() -> None:
-    web = Web(addresses=("127.0.0.1:0",))
-    async with service(settings={"queues": 5}, web=web) as made, Peer(made.addresses[0]) as peer:
+    async with watched(settings={"queues": 5}) as (made, client), Peer(made.addresses[0]) as peer:
         await peer.register(config=queues(4))
         with pytest.raises(grpc.aio.AioRpcError, match="has 6 queues, and at most 5 are allowed"):
             await peer.register(config=queues(5))
-        assert made.web is not None
-        async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=WAIT_S) as client:
-            answer = await client.put("/ws/v1/config", content=queues(5))
-            assert answer.status_code == 409
-            assert "at most 5 are allowed" in answer.json()["reason"]
-            asked = await client.post("/ws/v1/validate-conf", content=ALIASES)
-            assert asked.json()["allowed"] is False
+        answer = await client.put("/ws/v1/config", content=queues(5))
+        assert answer.status_code == 409
+        assert "at most 5 are allowed" in answer.json()["reason"]
+        asked = await client.post("/ws/v1/validate-conf", content=ALIASES)
+        assert asked.json()["allowed"] is False
         assert made.api.cluster.partition("rm").tree.find("root.q3") is not None
 
 

@@ -46,9 +46,7 @@ async def test_a_task_that_blocks_the_loop_is_seen() -> None:
 async def test_gaps_between_decisions_are_counted_while_there_is_more_to_decide() -> None:
     web = Web(addresses=("127.0.0.1:0",))
     async with service(web=web, settings={"batch": 100}) as serving, Peer(serving.addresses[0]) as peer:
-        await peer.register()
-        await peer.node(vcore=10**9)
-        await peer.application()
+        await peer.running(vcore=10**9)
         monitor = serving.monitor
         assert monitor is not None
         assert sum(monitor.gaps.buckets) == 0
@@ -80,9 +78,7 @@ async def test_decisions_leave_more_turns_to_requests_that_wait() -> None:
         connections = Connections(10)
         connection = Protocol(Mock(), connections)
         connection.connection_made(Mock(is_closing=lambda: False, get_write_buffer_size=lambda: 0))
-        await peer.register()
-        await peer.node(vcore=10**9)
-        await peer.application()
+        await peer.running(vcore=10**9)
         for waiting in (lambda: False, lambda: connections.waiting > 0):
             serving.engine.waiting = waiting
             keys = [f"{len(turns)}-{n}" for n in range(2000)]

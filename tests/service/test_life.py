@@ -300,38 +300,32 @@ async def test_many_resource_managers_at_once() -> None:
         assert len(serving.sessions.by_id) == 50
 
 
-def test_a_resource_manager_with_many_asks_does_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_resource_manager_with_many_asks_does_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first slice is the greedy one's and full, so the second one is the other's, however fast requests arrive."""
     waiting: list[tuple[int, int]] = []  # asks of both before each slice, once all have arrived
     original = Engine.slice
+    async with (
+        service(settings={"batch": 20}) as serving,
+        Peer(serving.addresses[0], "a") as greedy,
+        Peer(serving.addresses[0], "b") as modest,
+    ):
 
-    async def run() -> None:
-        async with (
-            service(settings={"batch": 20}) as serving,
-            Peer(serving.addresses[0], "a") as greedy,
-            Peer(serving.addresses[0], "b") as modest,
-        ):
+        def count(rm_id: str) -> int:
+            return sum(1 for _ in serving.api.cluster.partition(rm_id).waiting())
 
-            def count(rm_id: str) -> int:
-                return sum(1 for _ in serving.api.cluster.partition(rm_id).waiting())
+        def once_all_have_arrived(engine: Engine) -> bool:
+            if not waiting and (count("a"), count("b")) != (1000, 1):
+                return False
+            waiting.append((count("a"), count("b")))
+            return original(engine)
 
-            def once_all_have_arrived(engine: Engine) -> bool:
-                if not waiting and (count("a"), count("b")) != (1000, 1):
-                    return False
-                waiting.append((count("a"), count("b")))
-                return original(engine)
-
-            for peer in (greedy, modest):
-                await peer.register()
-                await peer.node(vcore=10**6)
-                await peer.application()
-            monkeypatch.setattr(Engine, "slice", once_all_have_arrived)
-            await greedy.asks(*(f"p{i}" for i in range(1000)), vcore=1)
-            await modest.asks("k")
-            await modest.allocations(1)
-            await greedy.allocations(1000)
-
-    asyncio.run(run())
+        for peer in (greedy, modest):
+            await peer.running(vcore=10**6)
+        monkeypatch.setattr(Engine, "slice", once_all_have_arrived)
+        await greedy.asks(*(f"p{i}" for i in range(1000)), vcore=1)
+        await modest.asks("k")
+        await modest.allocations(1)
+        await greedy.allocations(1000)
     assert [of_both for of_both in waiting if of_both[1]] == [(1000, 1), (980, 1)]
 
 

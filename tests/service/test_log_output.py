@@ -179,19 +179,15 @@ def metrics(folder: Path) -> str:
         return client.get("/ws/v1/metrics").text
 
 
-def test_decisions_go_on_while_nobody_reads_the_log(tmp_path: Path) -> None:
+async def test_decisions_go_on_while_nobody_reads_the_log(tmp_path: Path) -> None:
     with pipe() as (_, writing), unread(tmp_path, writing) as process:
-
-        async def story() -> None:
-            async with Peer(f"unix:{tmp_path}/grpc") as peer:
-                for _ in range(60):  # some 10 kB of lines
-                    await peer.register(version="v" * 80)
-            async with Peer(f"unix:{tmp_path}/grpc", "other") as peer:
-                await peer.running()
-                await peer.asks("a")
-                assert await peer.allocations(1) == {"a": "n1"}
-
-        asyncio.run(story())
+        async with Peer(f"unix:{tmp_path}/grpc") as peer:
+            for _ in range(60):  # some 10 kB of lines
+                await peer.register(version="v" * 80)
+        async with Peer(f"unix:{tmp_path}/grpc", "other") as peer:
+            await peer.running()
+            await peer.asks("a")
+            assert await peer.allocations(1) == {"a": "n1"}
         assert "licorne_decisions_total 1.0\n" in metrics(tmp_path)
         process.terminate()
         assert process.wait(WAIT_S) == 0

@@ -179,9 +179,7 @@ async def test_what_closed_connections_to_rest_leave_is_counted() -> None:
 
 async def test_a_service_dismantles_removed_resource_managers() -> None:
     async with service() as serving, Peer(serving.addresses[0]) as peer:
-        await peer.register()
-        await peer.node(vcore=10**9)
-        await peer.application()
+        await peer.running(vcore=10**9)
         await peer.asks(*(f"k{n}" for n in range(500)))
         await peer.allocations(500)
         partition = serving.api.cluster.partition("rm")

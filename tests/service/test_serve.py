@@ -37,19 +37,15 @@ partitions:
 """
 
 
-def test_the_service_starts_serves_and_ends_in_good_order() -> None:
+async def test_the_service_starts_serves_and_ends_in_good_order() -> None:
     with serving() as running:
-
-        async def run() -> None:
-            async with Peer(running.address) as peer:
-                await peer.running()
-                await peer.asks("a", "b")
-                assert len(await peer.allocations(2)) == 2
-                ended = asyncio.create_task(peer.ending("node"))
-                assert await asyncio.to_thread(running.end) == 0
-                assert (await ended)[0] is grpc.StatusCode.UNAVAILABLE
-
-        asyncio.run(run())
+        async with Peer(running.address) as peer:
+            await peer.running()
+            await peer.asks("a", "b")
+            assert len(await peer.allocations(2)) == 2
+            ended = asyncio.create_task(peer.ending("node"))
+            assert await asyncio.to_thread(running.end) == 0
+            assert (await ended)[0] is grpc.StatusCode.UNAVAILABLE
         assert running.events("ended")[0]["allocations"] == 2
         assert [line for line in running.lines if not line.startswith("{")] == []
 
@@ -77,47 +73,35 @@ def test_a_killed_client_is_paused_and_stopped_after_the_timeout(tmp_path: Path)
         assert running.events("stopped")[0]["reason"] == "paused for 0.5 s"
 
 
-def test_configurations_and_policy_groups(tmp_path: Path) -> None:
+async def test_configurations_and_policy_groups(tmp_path: Path) -> None:
     config = tmp_path / "queues.yaml"
     config.write_text(CONFIGURATION)
     with serving("--config", str(config)) as running:
-
-        async def run() -> None:
-            async with Peer(running.address) as peer:
-                await peer.register()
-                await peer.node()
-                assert (await peer.application()).rejected  # no rule places it in the only queue
-
-        asyncio.run(run())
+        async with Peer(running.address) as peer:
+            await peer.register()
+            await peer.node()
+            assert (await peer.application()).rejected  # no rule places it in the only queue
     with serving("--policy-group", f"fixed={config}") as running:
-
-        async def named() -> None:
-            async with Peer(running.address, "a") as peer:
-                await peer.register(policy_group="fixed")
-                assert (await peer.application()).rejected
-            async with Peer(running.address, "b") as peer:
-                await peer.register()
-                assert (await peer.application()).accepted
-
-        asyncio.run(named())
+        async with Peer(running.address, "a") as peer:
+            await peer.register(policy_group="fixed")
+            assert (await peer.application()).rejected
+        async with Peer(running.address, "b") as peer:
+            await peer.register()
+            assert (await peer.application()).accepted
 
 
-def test_values_that_may_be_secret_are_not_logged() -> None:
+async def test_values_that_may_be_secret_are_not_logged() -> None:
     secret = "OPEN-SESAME"  # noqa: S105
     with serving("--log-level", "debug") as running:
-
-        async def run() -> None:
-            async with Peer(running.address) as peer:
-                with pytest.raises(grpc.aio.AioRpcError):
-                    await peer.register(config=f"partitions: {secret}")
-                await peer.register(
-                    config=f"{CONFIGURATION}# {secret}", extra_config={"x": secret}, build_info={"y": secret}
-                )
-                await peer.node()
-                await peer.send("application", b"\x0a\x02" + secret.encode())
-                await peer.ending("application")
-
-        asyncio.run(run())
+        async with Peer(running.address) as peer:
+            with pytest.raises(grpc.aio.AioRpcError):
+                await peer.register(config=f"partitions: {secret}")
+            await peer.register(
+                config=f"{CONFIGURATION}# {secret}", extra_config={"x": secret}, build_info={"y": secret}
+            )
+            await peer.node()
+            await peer.send("application", b"\x0a\x02" + secret.encode())
+            await peer.ending("application")
         assert running.end() == 0
         assert running.events("registered")
         (refused,) = running.events("registration refused")
@@ -132,7 +116,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_certificates(tmp_path_factory.mktemp("tls"), "server", "client")
 
 
-def test_tls_with_certificates_of_clients(certificates: Path) -> None:
+async def test_tls_with_certificates_of_clients(certificates: Path) -> None:
     def pem(name: str) -> str:
         return str(certificates / name)
 
@@ -142,24 +126,20 @@ def test_tls_with_certificates_of_clients(certificates: Path) -> None:
         authority, key, certificate = (
             (certificates / name).read_bytes() for name in ("ca.pem", "client.key", "client.pem")
         )
-
-        async def run() -> None:
-            for credentials, known in (
-                (grpc.ssl_channel_credentials(authority, key, certificate), True),
-                (grpc.ssl_channel_credentials(authority), False),
-            ):
-                peer = Peer(address)
-                await peer.channel.close()
-                peer.channel = grpc.aio.secure_channel(address, credentials)
-                if known:
-                    await peer.running()
-                else:
-                    with pytest.raises(grpc.aio.AioRpcError) as refusal:
-                        await peer.register()
-                    assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
-                await peer.close()
-
-        asyncio.run(run())
+        for credentials, known in (
+            (grpc.ssl_channel_credentials(authority, key, certificate), True),
+            (grpc.ssl_channel_credentials(authority), False),
+        ):
+            peer = Peer(address)
+            await peer.channel.close()
+            peer.channel = grpc.aio.secure_channel(address, credentials)
+            if known:
+                await peer.running()
+            else:
+                with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                    await peer.register()
+                assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
+            await peer.close()
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,10 @@ class Wire:
         self.cut()
         await asyncio.sleep(0.05)
 
-    def cut(self) -> None:
+    def cut(self, after_bytes: int = 0) -> None:
+        if after_bytes:
+            self.bytes_left = after_bytes
+            return
         for writer in list(self._open):
             writer.transport.abort()
         self.bytes_left = None
@@ -119,35 +122,25 @@ class Site:
         self._loop.run(self.service.stop())
         self.start()
 
+    def _call(self, work: Callable[[], T]) -> T:
+        """Call something in the service's own thread."""
+
+        async def run() -> T:
+            return work()
+
+        return self._loop.run(run())
+
     def cut(self, after_bytes: int = 0) -> None:
         """Break all connections, now or after a number of bytes."""
-
-        async def run() -> None:
-            if after_bytes:
-                self.wire.bytes_left = after_bytes
-            else:
-                self.wire.cut()
-
-        self._loop.run(run())
+        self._call(lambda: self.wire.cut(after_bytes))
 
     def stop_reading(self, *, stopped: bool = True) -> None:
         """The client takes no bytes any more; or again, all that has waited."""
-
-        async def run() -> None:
-            if stopped:
-                self.wire.reads.clear()
-            else:
-                self.wire.reads.set()
-
-        self._loop.run(run())
+        self._call(self.wire.reads.clear if stopped else self.wire.reads.set)
 
     def look(self, at: Callable[[Service], T]) -> T:
         """Look at the service in its own thread."""
-
-        async def run() -> T:
-            return at(self.service)
-
-        return self._loop.run(run())
+        return self._call(lambda: at(self.service))
 
     def close(self) -> None:
         self._loop.run(self.wire.stop())
