@@ -74,7 +74,7 @@ def seeds_of_parameters(tree: ast.Module) -> dict[str, set[int]]:
             if first_of(values) == parameter.arg and is_seed(name, within)
         }
         for function in tree.body
-        if isinstance(function, ast.FunctionDef)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
     }
 
 
@@ -127,6 +127,9 @@ def test_fixed_seeds_are_found() -> None:
     assert fixed_seeds('@parametrize("seed", some_seeds("A", 9))\ndef test(seed): ...\n') == []
     assert fixed_seeds("def f(all, n):\n    for s in all: Random(s)\ndef test():\n    f(range(9), 7)\n") == ["test"]
     assert fixed_seeds("def f(a, n):\n    for s in range(a, a + n): Random(s)\ndef test():\n    f(1, 7)\n") == ["test"]
+    assert fixed_seeds("async def f(a, n):\n    for s in range(a, a + n): Random(s)\ndef test():\n    f(1, 7)\n") == [
+        "test"
+    ]
     assert fixed_seeds("def f(a, n):\n    for s in range(a, a + n): Random(s)\ndef test():\n    f(FIRST, 7)\n") == []
     assert fixed_seeds("SEED = 1\n") == ["SEED"]
     assert fixed_seeds('SEED = first_seed("A")\n') == []

@@ -49,7 +49,7 @@ def _has(path: str, words: str) -> bool:
     """Tell whether the name of one test, or of a worked example, has all the words."""
     place = ROOT / "tests" / path
     text = "".join(file.read_text(encoding="utf-8") for file in ([place] if place.is_file() else place.glob("*.py")))
-    names = re.findall(r"^def (test_\w+)", text, re.MULTILINE)
+    names = re.findall(r"^(?:async )?def (test_\w+)", text, re.MULTILINE)
     names += re.findall(r'^    \(?"([^"]+)"[:,]', text, re.MULTILINE)
     return any(set(words.lower().split()) <= set(re.split(r"\W|_", name.lower())) for name in names)
 
