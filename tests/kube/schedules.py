@@ -273,8 +273,8 @@ class World:
     def check_writing(self, runner: Runner, client: FakeClient, what: str) -> None:
         """Check what a process of licorne knows when it sends something, and that no other one has written since it began to.
 
-        Pods and nodes have been read since the last pause. What it has bound counts on its node, however old the state
-        is that the API server shows: no decision rests on a view older than an own write.
+        Pods and nodes have been read since the last pause. What it has bound counts on its node, or will before the next
+        decision, however old the state is that the API server shows: no decision rests on a view older than an own write.
         """
         if runner not in self._writers[-1:]:
             assert runner not in self._writers, f"{what} by a process after which another one has written"
@@ -293,6 +293,7 @@ class World:
             if node in nodes and node in manager.records.nodes and not is_over(pod):
                 known = any(one.key == pod.metadata.uid for one in nodes[node].allocations)
                 known = known or pod.metadata.uid in nodes[node].foreign
+                known = known or pod.metadata.uid in manager.outbox.asks
                 assert known, f"{what}, and {pod.metadata.name} was bound to {node} and does not count there"
 
     def now_s(self) -> float:
