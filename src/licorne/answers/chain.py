@@ -130,25 +130,22 @@ def _queue_levels(partition: Partition, app: Application, ask: Ask) -> list[Queu
 
 
 def _limit_levels(partition: Partition, app: Application, ask: Ask) -> list[LimitLevel]:
-    found = []
-    for tracker in reversed(app.trackers):
-        limit = tracker.limit
-        if limit is None and not tracker.max_apps:
-            continue
-        found.append(
-            LimitLevel(
-                kind=tracker.kind,
-                name=tracker.name,
-                queue=tracker.path,
-                wildcard=bool(tracker.wildcard),
-                max=None if limit is None else limit.named(partition.types),
-                used=tracker.used.named(partition.types),
-                missing={} if limit is None else missing(partition.types, limit, tracker.used, ask.shape.amounts),
-                running_applications=len(tracker.apps),
-                max_applications=tracker.max_apps,
-            )
+    types = partition.types
+    return [
+        LimitLevel(
+            kind=tracker.kind,
+            name=tracker.name,
+            queue=tracker.path,
+            wildcard=bool(tracker.wildcard),
+            max=None if tracker.limit is None else tracker.limit.named(types),
+            used=tracker.used.named(types),
+            missing={} if tracker.limit is None else missing(types, tracker.limit, tracker.used, ask.shape.amounts),
+            running_applications=len(tracker.apps),
+            max_applications=tracker.max_apps,
         )
-    return found
+        for tracker in reversed(app.trackers)
+        if tracker.limit is not None or tracker.max_apps
+    ]
 
 
 def _counts(survey: Iterable[tuple[Node, str, bool]]) -> dict[str, int]:

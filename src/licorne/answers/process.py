@@ -85,14 +85,8 @@ async def run_module(command: Sequence[str], text: bytes, limit_s: float) -> tup
     Raises:
         TimeoutError: the process took longer.
     """
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    program, pipe = (sys.executable, "-m", *command), asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*program, stdin=pipe, stdout=pipe, stderr=pipe)
     try:
         async with asyncio.timeout(limit_s):
             out, said = await process.communicate(text)

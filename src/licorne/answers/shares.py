@@ -291,51 +291,41 @@ def _as_borrower(queue: Queue, resource: str) -> Borrower:
 
 def loans(root: Borrower, resource: str) -> list[Loan]:
     """Return who uses whose guarantee of one type below a queue, by lender and borrower."""
-    found: dict[tuple[str, str], int] = {}
+    found: Counter[tuple[str, str]] = Counter()
     _, borrowed = _settle(root, found)
     for name, amount in borrowed.items():
-        found[UNGUARANTEED, name] = found.get((UNGUARANTEED, name), 0) + amount
+        found[UNGUARANTEED, name] += amount
     return [Loan(resource, lender, borrower, amount) for (lender, borrower), amount in sorted(found.items()) if amount]
 
 
-def _settle(queue: Borrower, found: dict[tuple[str, str], int]) -> tuple[dict[str, int], dict[str, int]]:
+def _settle(queue: Borrower, found: Counter[tuple[str, str]]) -> tuple[dict[str, int], dict[str, int]]:
     """Note the loans among the queues below, and return what is left there to lend, and left to borrow, by queue.
 
     A queue with a guarantee of its own answers for its subtree: what its children have left over stands behind it.
     """
+    guaranteed = queue.guaranteed or 0
     if not queue.children:
-        return _own(queue)
+        return {queue.queue: max(0, guaranteed - queue.used)}, {queue.queue: max(0, queue.used - guaranteed)}
     lent: dict[str, int] = {}
     borrowed: dict[str, int] = {}
     for child in queue.children:
         more_lent, more_borrowed = _settle(child, found)
         lent |= more_lent
         borrowed |= more_borrowed
+    _lend(lent, borrowed, found)
+    if queue.guaranteed is not None:  # it gives its children what theirs do not cover, and lends the rest
+        own = {queue.queue: max(0, guaranteed - sum(child.promised for child in queue.children))}
+        _lend(own, borrowed, found)
+        lent |= own
+    return lent, borrowed
+
+
+def _lend(lent: dict[str, int], borrowed: dict[str, int], found: Counter[tuple[str, str]]) -> None:
+    """Note who lends what to whom, and lower what is left to lend and to borrow by it."""
     for (lender, borrower), amount in _shared_out(lent, borrowed).items():
-        found[lender, borrower] = found.get((lender, borrower), 0) + amount
+        found[lender, borrower] += amount
         lent[lender] -= amount
         borrowed[borrower] -= amount
-    if queue.guaranteed is None:
-        return lent, borrowed
-    return _within(queue, lent, borrowed, found)
-
-
-def _own(queue: Borrower) -> tuple[dict[str, int], dict[str, int]]:
-    guaranteed = queue.guaranteed or 0
-    return {queue.queue: max(0, guaranteed - queue.used)}, {queue.queue: max(0, queue.used - guaranteed)}
-
-
-def _within(
-    queue: Borrower, lent: dict[str, int], borrowed: dict[str, int], found: dict[tuple[str, str], int]
-) -> tuple[dict[str, int], dict[str, int]]:
-    """Settle a queue with a guarantee of its own: it gives its children what theirs do not cover, and lends the rest."""
-    guaranteed = queue.guaranteed or 0
-    spare = max(0, guaranteed - sum(child.promised for child in queue.children))
-    for (lender, borrower), amount in _shared_out({queue.queue: spare}, borrowed).items():
-        found[lender, borrower] = found.get((lender, borrower), 0) + amount
-        spare -= amount
-        borrowed[borrower] -= amount
-    return {**lent, queue.queue: spare}, borrowed
 
 
 def _shared_out(lent: Mapping[str, int], borrowed: Mapping[str, int]) -> dict[tuple[str, str], int]:

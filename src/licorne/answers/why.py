@@ -182,13 +182,7 @@ def _find(partitions: list[Partition], name: str, held: Mapping[str, str]) -> _F
     applications = [_Found(each, each.applications[name], "") for each in partitions if name in each.applications]
     if applications:
         return _only(applications, name)
-    by_key = [
-        _Found(part, app, name)
-        for part in partitions
-        for app in part.applications.values()
-        for items in (app.asks, app.allocations)
-        if name in items
-    ]
+    by_key = [_Found(part, app, key) for part, app, key, _ in _items(partitions) if key == name]
     if by_key:
         return _only(by_key, name)
     pods = [_Found(part, app, key) for part, app, key, item in _items(partitions) if name in pod_names(item)]
@@ -206,10 +200,8 @@ def _find(partitions: list[Partition], name: str, held: Mapping[str, str]) -> _F
 def _items(partitions: list[Partition]) -> Iterator[tuple[Partition, Application, str, Ask]]:
     for part in partitions:
         for app in part.applications.values():
-            for key, ask in app.asks.items():
-                yield part, app, key, ask
-            for key, alloc in app.allocations.items():
-                yield part, app, key, alloc
+            for key, item in (*app.asks.items(), *app.allocations.items()):
+                yield part, app, key, item
 
 
 def _only(found: list[_Found], name: str) -> _Found:
@@ -326,9 +318,7 @@ def _of_application(
     first = next((_of_ask(home, partition, app, ask.key, search) for ask in app.requests.in_order()), None)
     asks = _Explained(partition, more)
     asks.add(app)
-    said = f"Nothing of it waits; {len(app.allocations)} of its allocations run."
-    if first is not None:
-        said = first.sentence
+    nothing = f"Nothing of it waits; {len(app.allocations)} of its allocations run."
     return ApplicationAnswer(
         application=app.id,
         queue=app.queue.path,
@@ -338,7 +328,7 @@ def _of_application(
         since_s=app.submitted / SECOND_NS,
         running=len(app.allocations),
         waiting=len(asks.found) + asks.left_out,
-        sentence=said,
+        sentence=nothing if first is None else first.sentence,
         groups=_groups(asks.found, home),
         first=first,
         at_s=home.now_ns / SECOND_NS,

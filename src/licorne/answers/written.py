@@ -19,6 +19,9 @@ OF_THE_CLUSTER: Final = (
 )
 
 
+Numbers = tuple[tuple[str, str, int, int], ...]
+
+
 class Written(NamedTuple):
     """How a proposed change is made: `text` is a part of queues.yaml or commands, as `kind` says.
 
@@ -28,7 +31,7 @@ class Written(NamedTuple):
 
     kind: str
     text: str
-    numbers: tuple[tuple[str, str, int, int], ...] = ()
+    numbers: Numbers = ()
     reach: str = ""
 
 
@@ -41,46 +44,30 @@ def who(proposal: Proposal) -> int:
 
 def written(proposal: Proposal, ask: AskAnswer) -> tuple[Written, ...]:
     """Return the changes of a proposal that are parts of the configuration, or commands."""
-    found = (_one_written(change, ask, ask.partition) for change in proposal.changes)
+    found = (_one_written(change, ask) for change in proposal.changes)
     return tuple(each for each in found if each is not None)
 
 
-def _one_written(change: changes.Change, ask: AskAnswer, partition: str) -> Written | None:
+def _one_written(change: changes.Change, ask: AskAnswer) -> Written | None:
     """Return a change as a part of the configuration or as a command; None if it is neither."""
     assert ask.chain is not None
+    partition = ask.partition
     match change:
         case changes.QueueMax(queue=path, more=more, dynamic=False):
             level = next((each for each in ask.chain.queues if each.queue == path), None)
-            before = dict(level.max or {}) if level is not None else {}
-            after = {name: before.get(name, 0) + amount for name, amount in more.items()}
-            own = {"resources": {"max": {name: _quantity(name, value) for name, value in after.items()}}}
-            numbers = tuple((path, name, before.get(name, 0), value) for name, value in after.items())
-            return Written("queues.yaml", _yaml(partition, path, own), numbers)
+            most, numbers = _raised(path, None if level is None else level.max, more)
+            return Written("queues.yaml", _yaml(partition, path, {"resources": {"max": most}}), numbers)
         case changes.LimitMax(kind=kind, name=name, queue=path, more=more, wildcard=wildcard):
             limit = next((e for e in ask.chain.limits if (e.kind, e.name, e.queue) == (kind, name, path)), None)
-            before = dict(limit.max or {}) if limit is not None else {}
-            after = {each: before.get(each, 0) + amount for each, amount in more.items()}
             who = "*" if wildcard else name
-            limits: dict[str, Any] = {
-                "limits": [
-                    {
-                        "limit": who,
-                        f"{kind}s": [who],
-                        "maxresources": {each: _quantity(each, value) for each, value in after.items()},
-                    }
-                ]
-            }
-            where = f"{kind} {who} at {path}"
-            numbers = tuple((where, each, before.get(each, 0), value) for each, value in after.items())
-            return Written("queues.yaml", _yaml(partition, path, limits), numbers)
+            most, numbers = _raised(f"{kind} {who} at {path}", None if limit is None else limit.max, more)
+            limits = [{"limit": who, f"{kind}s": [who], "maxresources": most}]
+            return Written("queues.yaml", _yaml(partition, path, {"limits": limits}), numbers)
         case changes.MaxApplications(queue=path, more=more, kind="queue", dynamic=False):
             level = next((each for each in ask.chain.queues if each.queue == path), None)
             was = level.max_applications if level is not None else 0
-            return Written(
-                "queues.yaml",
-                _yaml(partition, path, {"maxapplications": was + more}),
-                ((path, "applications", was, was + more),),
-            )
+            numbers = ((path, "applications", was, was + more),)
+            return Written("queues.yaml", _yaml(partition, path, {"maxapplications": was + more}), numbers)
         case changes.Schedulable(node=node):
             return Written("command", f"kubectl uncordon {shlex.quote(node)}")
         case changes.NoTaint(node=node, taint=taint):
@@ -88,6 +75,14 @@ def _one_written(change: changes.Change, ask: AskAnswer, partition: str) -> Writ
             reach = f"For the whole cluster: pods that do not tolerate this taint may then run on {node}, too."
             return Written("command", command, reach=reach)
     return None
+
+
+def _raised(place: str, most: dict[str, int] | None, more: dict[str, int]) -> tuple[dict[str, int | str], Numbers]:
+    """Return the amounts of a max or a limit that are raised, as they are written, and the numbers of `Written`."""
+    before = most or {}
+    after = {name: before.get(name, 0) + amount for name, amount in more.items()}
+    numbers = tuple((place, name, before.get(name, 0), value) for name, value in after.items())
+    return {name: _quantity(name, value) for name, value in after.items()}, numbers
 
 
 def _quantity(name: str, value: int) -> int | str:
