@@ -11,39 +11,13 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from licorne.answers import changes
 from licorne.answers.applied import HOSTNAMES
 from licorne.answers.asks import elsewhere
-from licorne.answers.changes import (
-    BiggerNode,
-    Change,
-    End,
-    FewerMembers,
-    LessAsked,
-    LimitMax,
-    MaxApplications,
-    MoreMembers,
-    MoreNodes,
-    NoTaint,
-    OtherQueue,
-    OwnNode,
-    Priority,
-    QueueMax,
-    Running,
-    Schedulable,
-    Tolerates,
-    Unconstrained,
-)
 from licorne.answers.pods import pod_name
 from licorne.core.constants import PRIORITY_HIGHEST
 from licorne.core.inspection import explain
-from licorne.core.nodes.constraints import (
-    CORDON,
-    FEATURE,
-    HOST_PORT,
-    LABEL_PREFIX,
-    Expression,
-    NodeLabels,
-)
+from licorne.core.nodes.constraints import CORDON, FEATURE, HOST_PORT, LABEL_PREFIX, Expression, NodeLabels
 from licorne.core.placement.placer import PlacementRequest
 from licorne.core.preemption.ranking import is_reluctant, victim_order
 from licorne.core.queues.bounds import missing
@@ -118,7 +92,7 @@ def _goes_before(partition: Partition, app: Application, reason: explain.Reason)
 
 def repairs(
     partition: Partition, present: Present, obstacle: Obstacle, order: Order, rooms: int = 1
-) -> Iterator[Change]:
+) -> Iterator[changes.Change]:
     """Yield what may be done about a reason, of the first kind in an order that there is; more where all of that may be necessary.
 
     `rooms`: for how many asks of this size allocations are to end, since others may take what is freed.
@@ -131,7 +105,7 @@ def repairs(
             below = (each for leaf in queue.walk() for each in leaf.apps.values())
             yield from _first(
                 order,
-                grow=lambda: QueueMax(reason.queue, reason.missing, dynamic=not queue.managed),
+                grow=lambda: changes.QueueMax(reason.queue, reason.missing, dynamic=not queue.managed),
                 end=lambda: _ends_of(present, below, _for_all(ask, reason.missing, rooms)),
                 ask=lambda: _less(ask, reason.missing),
             )
@@ -141,7 +115,7 @@ def repairs(
             apps = () if tracker is None else tracker.apps
             yield from _first(
                 order,
-                grow=lambda: LimitMax(reason.kind, reason.name, reason.queue, reason.missing, wildcard),
+                grow=lambda: changes.LimitMax(reason.kind, reason.name, reason.queue, reason.missing, wildcard),
                 end=lambda: _ends_of(present, apps, _for_all(ask, reason.missing, rooms)),
                 ask=lambda: _less(ask, reason.missing),
             )
@@ -168,7 +142,7 @@ def repairs(
             yield from _of_gang(partition, present, ask.app, reason, order, rooms)
 
 
-def _first(order: Order, **made: Callable[[], Change | None]) -> Iterator[Change]:
+def _first(order: Order, **made: Callable[[], changes.Change | None]) -> Iterator[changes.Change]:
     """Yield the change of the first kind in an order that there is; `made` makes one of each kind, which may look at all nodes."""
     found = (made[kind]() for kind in order if kind in made)
     yield from islice((change for change in found if change is not None), 1)
@@ -176,17 +150,17 @@ def _first(order: Order, **made: Callable[[], Change | None]) -> Iterator[Change
 
 def _on_the_required_node(
     partition: Partition, present: Present, ask: Ask, reason: explain.RequiredNode, order: Order
-) -> Iterator[Change]:
+) -> Iterator[changes.Change]:
     node = partition.nodes.get(reason.node)
     if node is None or node.id not in present.nodes:
         attributes = _attributes_for(ask.shape.need, reason.node) or {}
         capacity = dict(sorted((reason.missing or ask.shape.resource).items()))
-        yield from _first(order, grow=lambda: MoreNodes(1, "", capacity, attributes, reason.node))
+        yield from _first(order, grow=lambda: changes.MoreNodes(1, "", capacity, attributes, reason.node))
         return
     mismatch = ask.shape.need.mismatch(node)
     yield from _first(
         order,
-        grow=lambda: None if mismatch else BiggerNode(node.id, reason.missing or dict(ask.shape.resource)),
+        grow=lambda: None if mismatch else changes.BiggerNode(node.id, reason.missing or dict(ask.shape.resource)),
         open=lambda: _opened(partition, ask, node),
         end=lambda: _end_on(partition, present, ask, node),
         ask=lambda: _met(ask, node, mismatch) if mismatch else _less(ask, reason.missing),
@@ -195,16 +169,16 @@ def _on_the_required_node(
 
 def _of_gang(
     partition: Partition, present: Present, app: Application, reason: explain.Gang, order: Order, rooms: int
-) -> Iterator[Change]:
+) -> Iterator[changes.Change]:
     """Yield what may be done for a gang that starts as a whole: members that it lacks, or room for each kind of member."""
     before = {name: need for name, (_, need) in reason.groups.items()}
     if not reason.ready:
         lacking = {name: need - there for name, (there, need) in reason.groups.items() if there < need}
         yield from _first(
-            order, grow=lambda: MoreMembers(app.id, lacking), ask=lambda: _fewer_members(app, lacking, before)
+            order, grow=lambda: changes.MoreMembers(app.id, lacking), ask=lambda: _fewer_members(app, lacking, before)
         )
         return
-    gang, room = app.atomic, list[Change]()
+    gang, room = app.atomic, list[changes.Change]()
     members = (gang.members(app) if gang is not None and reason.fits_quota else None) or ()
     for member in {(each.shape, each.required): each for each in members}.values():
         if member.required:
@@ -218,30 +192,30 @@ def _of_gang(
         yield from _first(order, ask=lambda: _fewer_members(app, {largest: 1}, before))
 
 
-def _fewer_members(app: Application, less: dict[str, int], before: dict[str, int]) -> FewerMembers | None:
+def _fewer_members(app: Application, less: dict[str, int], before: dict[str, int]) -> changes.FewerMembers | None:
     if app.allocations or any(number >= before[name] for name, number in less.items()):
         return None
-    return FewerMembers(app.id, less, before)
+    return changes.FewerMembers(app.id, less, before)
 
 
 # -- the ask itself ------------------------------------------------------------------------------------------------
 
 
-def _less(ask: Ask, missing: dict[str, int]) -> LessAsked | None:
+def _less(ask: Ask, missing: dict[str, int]) -> changes.LessAsked | None:
     """Return the ask without what is missing; None if nothing would be left, or if a gang counts on its amounts."""
     resource = ask.shape.resource
     if not missing or not is_alone(ask):
         return None
     if any(amount >= resource.get(name, 0) for name, amount in missing.items()):
         return None
-    return LessAsked(missing)
+    return changes.LessAsked(missing)
 
 
-def _nearer(partition: Partition, present: Present, ask: Ask) -> Change | None:
+def _nearer(partition: Partition, present: Present, ask: Ask) -> changes.Change | None:
     """Return the change of the ask that brings it nearest to a node: one that takes it then, if there is any."""
     if not is_alone(ask):
         return None
-    best: tuple[float, int, Change] | None = None
+    best: tuple[float, int, changes.Change] | None = None
     constraints = ask.shape.need.constraints
     for node in partition.nodes.values():
         if node.id not in present.nodes or explain.taken_up(partition, ask, node):
@@ -258,16 +232,16 @@ def _nearer(partition: Partition, present: Present, ask: Ask) -> Change | None:
     return None if best is None else best[2]
 
 
-def _met(ask: Ask, node: Node, mismatch: str) -> Change | None:
+def _met(ask: Ask, node: Node, mismatch: str) -> changes.Change | None:
     """Return the change of an ask, such as a toleration, with which a mismatch no longer keeps it off a node; None if there is none."""
     if mismatch.startswith("taint "):
-        return Tolerates(mismatch.removeprefix("taint "))
+        return changes.Tolerates(mismatch.removeprefix("taint "))
     if mismatch == "nodeAffinity":
-        return Unconstrained()
+        return changes.Unconstrained()
     if mismatch == "nodeSelector":
         labels = dict(node.labels.pairs)
         key, value = next(pair for pair in ask.shape.need.constraints.selector if labels.get(pair[0]) != pair[1])
-        return Unconstrained(key, value)
+        return changes.Unconstrained(key, value)
     return None
 
 
@@ -276,14 +250,14 @@ def is_alone(ask: Ask) -> bool:
     return ask.app.atomic is None and not ask.task_group and ask.repeats <= 1
 
 
-def own_node(partition: Partition, present: Present, ask: Ask) -> Iterator[OwnNode]:
+def own_node(partition: Partition, present: Present, ask: Ask) -> Iterator[changes.OwnNode]:
     """Yield a node for an ask alone, if one can be made."""
     new = _more_nodes(partition, present, ask) if is_alone(ask) and not ask.required else None
     if new is not None:
-        yield OwnNode(new.like, f"{OWN_TAINT}={ask.key[:63]}:NoSchedule", new.capacity, new.attributes)
+        yield changes.OwnNode(new.like, f"{OWN_TAINT}={ask.key[:63]}:NoSchedule", new.capacity, new.attributes)
 
 
-def above_all(partition: Partition, ask: Ask) -> list[Change]:
+def above_all(partition: Partition, ask: Ask) -> list[changes.Change]:
     """Return the change that makes the priority of an ask the highest of all; none for a member of a gang, or if it is.
 
     None too where a maximum of running applications is reached, which no priority raises. An ask that is submitted again runs
@@ -301,10 +275,10 @@ def above_all(partition: Partition, ask: Ask) -> list[Change]:
         if each is not ask
     )
     most = max(others, default=ask.priority)
-    return [Priority(most + 1, ask.priority)] if ask.priority <= most < PRIORITY_HIGHEST else []
+    return [changes.Priority(most + 1, ask.priority)] if ask.priority <= most < PRIORITY_HIGHEST else []
 
 
-def other_queues(partition: Partition, ask: Ask) -> Iterator[OtherQueue]:
+def other_queues(partition: Partition, ask: Ask) -> Iterator[changes.OtherQueue]:
     """Yield some queues that the placement rules let the application into, and whose max leaves room for the ask."""
     app, found = ask.app, 0
     if not is_alone(ask) or app.independent:
@@ -322,7 +296,7 @@ def other_queues(partition: Partition, ask: Ask) -> Iterator[OtherQueue]:
         request = PlacementRequest(elsewhere(app), queue.path, app.user, app.groups, app.tags, app.forced)
         if partition.placer.place(request, partition.tree).queue == queue.path:
             found += 1
-            yield OtherQueue(queue.path, app.queue.path)
+            yield changes.OtherQueue(queue.path, app.queue.path)
 
 
 def _tracker(partition: Partition, kind: str, name: str, path: str) -> Tracker | None:
@@ -330,18 +304,20 @@ def _tracker(partition: Partition, kind: str, name: str, path: str) -> Tracker |
     return named.get(name, {}).get(path)
 
 
-def _one_application_more(partition: Partition, reason: explain.MaxApplications) -> MaxApplications:
+def _one_application_more(partition: Partition, reason: explain.MaxApplications) -> changes.MaxApplications:
     if reason.kind == "queue":
         queue = partition.tree.find(reason.queue)
-        return MaxApplications(reason.queue, 1, dynamic=queue is not None and not queue.managed)
+        return changes.MaxApplications(reason.queue, 1, dynamic=queue is not None and not queue.managed)
     tracker = _tracker(partition, reason.kind, reason.name, reason.queue)
-    return MaxApplications(reason.queue, 1, reason.kind, reason.name, wildcard=tracker is not None and tracker.wildcard)
+    return changes.MaxApplications(
+        reason.queue, 1, reason.kind, reason.name, wildcard=tracker is not None and tracker.wildcard
+    )
 
 
 # -- nodes -------------------------------------------------------------------------------------------------------
 
 
-def _more_nodes(partition: Partition, present: Present, ask: Ask) -> MoreNodes | None:
+def _more_nodes(partition: Partition, present: Present, ask: Ask) -> changes.MoreNodes | None:
     """Return one node more like the smallest that would take the ask if it were empty; else one made for it."""
     total = partition.total
     best: tuple[float, Node] | None = None
@@ -363,11 +339,11 @@ def _more_nodes(partition: Partition, present: Present, ask: Ask) -> MoreNodes |
         if _takes_when_new(ask, node):
             best = size, node
     if best is not None:
-        return MoreNodes(1, best[1].id)
+        return changes.MoreNodes(1, best[1].id)
     attributes = _attributes_for(ask.shape.need)
     if attributes is None or ask.required:
         return None
-    return MoreNodes(1, "", dict(sorted(ask.shape.resource.items())), attributes)
+    return changes.MoreNodes(1, "", dict(sorted(ask.shape.resource.items())), attributes)
 
 
 def _takes_when_new(ask: Ask, node: Node) -> bool:
@@ -413,7 +389,7 @@ def _attributes_by(need: Need, term: tuple[Expression, ...], name: str) -> dict[
     return {LABEL_PREFIX + key: value for key, value in sorted(found.items())}
 
 
-def openings(partition: Partition, present: Present, ask: Ask) -> Iterator[NoTaint | Schedulable]:
+def openings(partition: Partition, present: Present, ask: Ask) -> Iterator[changes.NoTaint | changes.Schedulable]:
     """Yield for each node that has room for the ask, but does not take it, the change with which it does."""
     for node in sorted(partition.nodes.values(), key=attrgetter("rank")):
         if node.id in present.nodes and node.free.covers(ask.shape.amounts):
@@ -422,22 +398,22 @@ def openings(partition: Partition, present: Present, ask: Ask) -> Iterator[NoTai
                 yield change
 
 
-def _opened(partition: Partition, ask: Ask, node: Node) -> NoTaint | Schedulable | None:
+def _opened(partition: Partition, ask: Ask, node: Node) -> changes.NoTaint | changes.Schedulable | None:
     """Return the change without which the node takes no ask, or not this one; None if that is not the reason."""
     if partition.atomic.backfill.holds(node):
         return None
     mismatch = ask.shape.need.constraints.mismatch(node.labels)
     if mismatch == f"taint {CORDON}":
-        return Schedulable(node.id)
+        return changes.Schedulable(node.id)
     if mismatch.startswith("taint "):
-        return NoTaint(node.id, mismatch.removeprefix("taint "))
-    return Schedulable(node.id) if not node.schedulable and not mismatch else None
+        return changes.NoTaint(node.id, mismatch.removeprefix("taint "))
+    return changes.Schedulable(node.id) if not node.schedulable and not mismatch else None
 
 
 # -- the end of allocations --------------------------------------------------------------------------------------
 
 
-def _ends_of(present: Present, apps: Iterable[Application], missing: dict[str, int]) -> End | None:
+def _ends_of(present: Present, apps: Iterable[Application], missing: dict[str, int]) -> changes.End | None:
     """Return the fewest allocations of these applications that make up what is missing, the largest first."""
     return _fewest(present, (alloc for app in apps for alloc in app.allocations.values()), missing)
 
@@ -447,7 +423,7 @@ def _for_all(ask: Ask, missing: dict[str, int], rooms: int) -> dict[str, int]:
     return {name: amount + (rooms - 1) * ask.shape.resource.get(name, 0) for name, amount in missing.items()}
 
 
-def _end_on_nodes(partition: Partition, present: Present, ask: Ask, rooms: int) -> End | None:
+def _end_on_nodes(partition: Partition, present: Present, ask: Ask, rooms: int) -> changes.End | None:
     """Return the fewest allocations of any one node, or of each of so many, whose end gives the ask its room there.
 
     The node that the ask reserves comes first, as nobody else is let on; those that others reserve come last.
@@ -456,7 +432,7 @@ def _end_on_nodes(partition: Partition, present: Present, ask: Ask, rooms: int) 
         own = _end_on(partition, present, ask, ask.reserved)
         if own is not None:
             return own
-    found: list[tuple[bool, int, End]] = []  # whether another ask reserves the node, and how many end
+    found: list[tuple[bool, int, changes.End]] = []  # whether another ask reserves the node, and how many end
     single = 0
     for node in sorted(partition.nodes.values(), key=lambda node: (bool(node.reservations), node.rank)):
         reserved = bool(node.reservations)
@@ -468,10 +444,10 @@ def _end_on_nodes(partition: Partition, present: Present, ask: Ask, rooms: int) 
                 found.append((reserved, len(end.allocations), end))
                 single += len(end.allocations) == 1
     best = sorted(found, key=itemgetter(0, 1))[:rooms]
-    return End(tuple(sorted({each for *_, end in best for each in end.allocations}))) if best else None
+    return changes.End(tuple(sorted({each for *_, end in best for each in end.allocations}))) if best else None
 
 
-def _end_on(partition: Partition, present: Present, ask: Ask, node: Node) -> End | None:
+def _end_on(partition: Partition, present: Present, ask: Ask, node: Node) -> changes.End | None:
     shape = ask.shape
     if not node.capacity.covers(shape.amounts):
         return None
@@ -515,7 +491,7 @@ def _against_terms(partition: Partition, present: Present, ask: Ask, node: Node)
 
 def _fewest(
     present: Present, candidates: Iterator[Ask], missing: dict[str, int], chosen: Iterable[Ask] = ()
-) -> End | None:
+) -> changes.End | None:
     """Return `chosen` and the fewest others that make up what is missing: each time the one that covers most of it."""
     taken = list(chosen)
     left = dict(missing)
@@ -534,12 +510,14 @@ def _fewest(
         _take(left, best)
     if not taken:
         return None
-    return End(tuple(sorted(map(running, taken))))
+    return changes.End(tuple(sorted(map(running, taken))))
 
 
-def running(alloc: Ask) -> Running:
+def running(alloc: Ask) -> changes.Running:
     """Return an allocation as changes name it."""
-    return Running(alloc.key, alloc.app.queue.path, "" if alloc.node is None else alloc.node.id, pod_name(alloc))
+    return changes.Running(
+        alloc.key, alloc.app.queue.path, "" if alloc.node is None else alloc.node.id, pod_name(alloc)
+    )
 
 
 def _covered(missing: dict[str, int], alloc: Ask) -> float:
