@@ -13,6 +13,7 @@ import copy
 import types
 import typing
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -158,20 +159,15 @@ def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-_DESCRIBED: dict[type[msgspec.Struct], Mapping[str, Any]] = {}
-
-
+@cache
 def _described(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
     """Return the members that an object always has and that only describe, each with a value that says nothing."""
-    found = _DESCRIBED.get(kind)
-    if found is None:
-        hints, needed = typing.get_type_hints(kind), _NEEDED.get(kind, frozenset())
-        found = _DESCRIBED[kind] = {
-            each.encode_name: _neutral(hints[each.name])
-            for each in fields(kind)
-            if each.required and each.encode_name not in needed
-        }
-    return found
+    hints, needed = typing.get_type_hints(kind), _NEEDED.get(kind, frozenset())
+    return {
+        each.encode_name: _neutral(hints[each.name])
+        for each in fields(kind)
+        if each.required and each.encode_name not in needed
+    }
 
 
 def _neutral(annotation: Any) -> Any:  # noqa: ANN401  any value of JSON
@@ -181,16 +177,11 @@ def _neutral(annotation: Any) -> Any:  # noqa: ANN401  any value of JSON
     return kind() if kind in (str, int, float, bool, list) else {}
 
 
-_MEMBERS: dict[type[msgspec.Struct], Mapping[str, type[msgspec.Struct] | None]] = {}
-
-
+@cache
 def _members(kind: type[msgspec.Struct]) -> Mapping[str, type[msgspec.Struct] | None]:
     """Return the members of an object by name, each with the kind of the objects in it, if there are any."""
-    found = _MEMBERS.get(kind)
-    if found is None:
-        hints = typing.get_type_hints(kind)
-        found = _MEMBERS[kind] = {each.encode_name: _object_in(hints[each.name]) for each in fields(kind)}
-    return found
+    hints = typing.get_type_hints(kind)
+    return {each.encode_name: _object_in(hints[each.name]) for each in fields(kind)}
 
 
 def _object_in(annotation: object) -> type[msgspec.Struct] | None:

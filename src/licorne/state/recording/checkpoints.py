@@ -21,7 +21,7 @@ from licorne._bounded import CHECKPOINT_BYTES, UNDECODABLE, few_containers, unpa
 from licorne._files import file_bytes, opened
 
 from .blocks import HEADER
-from .folder import UNREADABLE, RecordingError, checkpoints_in
+from .folder import UNREADABLE, RecordingError, checkpoints_in, write_in_one_step
 
 MAGIC: Final = b"licorne checkpoint in a recording, format 1\n"
 LEVEL: Final = 1
@@ -70,11 +70,7 @@ def write(run: Path, saved: Saved) -> Path:
     path = run / f"checkpoint-{place.segment:06d}-{place.blocks:06d}-{place.entries:06d}"
     for unfinished in run.glob(".checkpoint-*"):  # of a process that was killed
         unfinished.unlink(missing_ok=True)
-    new = path.with_name(f".{path.name}")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(MAGIC + HEADER.pack(len(data), zlib.crc32(data), len(raw)) + data)
-        os.fsync(file.fileno())
-    new.rename(path)
+    write_in_one_step(path, MAGIC + HEADER.pack(len(data), zlib.crc32(data), len(raw)) + data)
     _sync_folder(run)  # what came before the checkpoint may be removed now
     return path
 

@@ -18,8 +18,8 @@ class Digest:
     Without `texts`, what explains an output to people does not count.
     """
 
-    def __init__(self, *, texts: bool = True) -> None:
-        self.texts = texts
+    def __init__(self) -> None:
+        self.texts = True
         self._hashes: dict[str, hashlib.blake2b] = {}
         self.count = 0
         self.allocations = 0

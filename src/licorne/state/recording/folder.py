@@ -88,14 +88,12 @@ def claim(folder: Path) -> int:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _begin(folder)
-    except BlockingIOError:
+    except (OSError, RecordingError) as error:
         os.close(lock)
-        raise RecordingError(f"{folder}: another process records there; give each process a folder") from None
-    except OSError as error:
-        os.close(lock)
-        raise RecordingError(f"{folder}: cannot record there: {error.strerror}") from None
-    except RecordingError:
-        os.close(lock)
+        if isinstance(error, BlockingIOError):
+            raise RecordingError(f"{folder}: another process records there; give each process a folder") from None
+        if isinstance(error, OSError):
+            raise RecordingError(f"{folder}: cannot record there: {error.strerror}") from None
         raise
     return lock
 
@@ -107,16 +105,17 @@ def _begin(folder: Path) -> None:
     elif any(each.name != LOCK for each in folder.iterdir()):
         raise RecordingError(f"{folder}: holds other files; give a folder that is empty or a recording")
     else:
-        _write_manifest(folder)
+        manifest = msgspec.json.format(msgspec.json.encode(Manifest(KIND, FORMAT, __version__)))
+        write_in_one_step(folder / MANIFEST, manifest + b"\n")
 
 
-def _write_manifest(folder: Path) -> None:
-    """Write the manifest in one step, so that no crash leaves half of it."""
-    new = folder / f".{MANIFEST}"
+def write_in_one_step(path: Path, data: bytes) -> None:
+    """Write a file that only its owner may read, so that no crash leaves half of it; raises OSError as the file system does."""
+    new = path.with_name(f".{path.name}")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(Manifest(KIND, FORMAT, __version__))) + b"\n")
+        file.write(data)
         os.fsync(file.fileno())
-    new.rename(folder / MANIFEST)
+    new.rename(path)
 
 
 def runs_in(folder: Path) -> list[Path]:

@@ -97,12 +97,9 @@ class Noting:
         if not self._running:
             self.lost += 1
             return
+        change = self._names.message if self._names is not None else lambda *_: None
         try:
-            if self._names is None:
-                said, refused = entries.encode_messages(inputs), entries.encode_messages(refusals)
-            else:
-                change = self._names.message
-                said, refused = entries.encode_messages(inputs, change), entries.encode_messages(refusals, change)
+            said, refused = entries.encode_messages(inputs, change), entries.encode_messages(refusals, change)
         except Exception as error:  # noqa: BLE001  whatever a program may put into a message
             self._end(f"a message could not be recorded: {error!r}")
             return
