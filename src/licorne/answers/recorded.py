@@ -10,6 +10,7 @@ from licorne.answers.shares import Hours, Shares
 from licorne.config import load
 from licorne.core.base.states import SECOND_NS
 from licorne.si import v19
+from licorne.state.exact import starting_point
 from licorne.state.recording import Replay, Run, replay_from
 from licorne.state.recording.moments import written
 from licorne.state.restored import Note, Outputs, Restored
@@ -89,11 +90,4 @@ def as_restored(replay: Replay, outputs: Outputs, now_ns: int) -> Restored:
     """
     if not replay.managers:
         raise NothingRecordedError(replay.left_ns)
-    rm_id, *others = replay.managers
-    notes = [Note("left out", "another resource manager", 1, (other,)) for other in others]
-    if replay.remark:
-        notes.append(Note("left out", replay.remark))
-    if any(each.asked for each in replay.managers.values()):
-        notes.append(Note("assumed", "predicates of the resource manager allow everything from here on"))
-    text = replay.api.cluster.managers[rm_id].configuration.text
-    return Restored(replay.api, rm_id, now_ns, text, tuple(notes), outputs)
+    return starting_point(replay.api, replay.managers, now_ns, outputs, replay.remark)

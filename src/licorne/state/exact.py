@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from typing import Final
 
 from licorne._bounded import CHECKPOINT_BYTES, few_containers, unpacked
@@ -12,7 +13,7 @@ from licorne.core.checkpoint import CheckpointError
 from licorne.core.checkpoint.restore import read_peers
 from licorne.si import v19
 from licorne.si.rest_objects import ExactState
-from licorne.state.recording.replay import callbacks
+from licorne.state.recording.replay import Callback, callbacks
 from licorne.state.restored import Note, Outputs, Restored
 
 VERSION: Final = 1
@@ -48,13 +49,26 @@ def restore_checkpoint(data: bytes, config: str | None = None, *, check: bool) -
     api = SchedulerAPI(other_settings=True, on_incident=lambda _: None, on_output=outputs)
     managers = callbacks(peers, lambda: True)
     api.restore_checkpoint(data, managers, check=check)
-    rm_id, *others = sorted(managers)
-    notes = [Note("left out", "another resource manager", 1, (other,)) for other in others]
-    if any(each.asked for each in managers.values()):
-        notes.append(Note("assumed", "predicates of the resource manager allow everything from here on"))
     now_ns = api.cluster.now
     if config is not None:
-        api.update_configuration(v19.UpdateConfigurationRequest(rm_id=rm_id, config=config), now_ns=now_ns)
+        request = v19.UpdateConfigurationRequest(rm_id=min(managers), config=config)
+        api.update_configuration(request, now_ns=now_ns)
+    return starting_point(api, dict(sorted(managers.items())), now_ns, outputs)
+
+
+def starting_point(
+    api: SchedulerAPI, managers: Mapping[str, Callback], now_ns: int, outputs: Outputs, remark: str = ""
+) -> Restored:
+    """Return a scheduler with these resource managers as a starting point for answers about the first of them, with its notes.
+
+    `remark`: what else was left out, in words; empty if nothing was.
+    """
+    rm_id, *others = managers
+    notes = [Note("left out", "another resource manager", 1, (other,)) for other in others]
+    if remark:
+        notes.append(Note("left out", remark))
+    if any(each.asked for each in managers.values()):
+        notes.append(Note("assumed", "predicates of the resource manager allow everything from here on"))
     text = api.cluster.managers[rm_id].configuration.text
     return Restored(api, rm_id, now_ns, text, tuple(notes), outputs)
 

@@ -22,22 +22,8 @@ from licorne.config import as_data, load
 from licorne.core.api import RegistrationError, SchedulerAPI
 from licorne.core.checkpoint import CheckpointError
 from licorne.core.placement.rules import RECOVERY_QUEUE
-from licorne.si import messages, v19
+from licorne.si import constants, messages, v19
 from licorne.si import rest_objects as objects
-from licorne.si.constants import (
-    ATTRIBUTE_LABEL_PREFIX,
-    ATTRIBUTE_TAINTS,
-    FOREIGN_DEFAULT,
-    FOREIGN_STATIC,
-    NODE_PARTITION,
-    TAG_CREATE_FORCE,
-    TAG_FOREIGN,
-    TAG_NODE_CONSTRAINTS,
-    TAG_REQUIRED_NODE,
-    TAG_RESOURCE_GUARANTEED,
-    TAG_RESOURCE_MAX_APPS,
-    TAG_RESOURCE_QUOTA,
-)
 from licorne.si.partitions import short_partition
 from licorne.state.configuration import as_yaml
 from licorne.state.dump import FETCH_AGAIN, REMEDY, Dump, DumpError
@@ -51,6 +37,14 @@ WITHOUT: Final = {
     "applications": "what uses and waits for something is not known",
 }
 """What follows where a member of a dump is missing. All others only describe."""
+ASSUMED_OF_ASKS: Final = (
+    "each ask may preempt others at once, and each allocation may be evicted: a dump does not say who tried, or opted out",
+    (
+        "what the resource manager alone knows keeps no ask off a node: affinity, spread, ports, volumes, and labels and "
+        "taints unless licorne's resource manager sent them"
+    ),
+)
+"""What is assumed where asks wait."""
 ENDED: Final = frozenset({"Completed", "Failed", "Rejected", "Expired", "Killed"})
 RECOVERY_PATH: Final = f"root.{RECOVERY_QUEUE}"
 SHOWN: Final = 5
@@ -108,25 +102,6 @@ def _configuration(state: objects.FullState) -> str:
     return as_yaml({"Partitions": state.config["Partitions"]})
 
 
-class _Refusals:
-    """Collects what the scheduler refuses, by reason."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, list[str]] = {}
-
-    def take(self, output: messages.Output) -> None:
-        match output:
-            case messages.RejectedAllocation(key=name):
-                pass
-            case messages.RejectedApplication(application_id=name):
-                pass
-            case messages.RejectedNode(node_id=name):
-                pass
-            case _:
-                return
-        self.found.setdefault(output.template or output.reason, []).append(name)
-
-
 class _Restoring:
     """One restoration, step by step."""
 
@@ -140,13 +115,9 @@ class _Restoring:
             for rm_id in managers[1:]
         ]
         self.partitions = [each.name for each in self.state.partitions if each.cluster_id == self.rm_id]
+        apps = (app for app in self.state.applications if app.application_state not in ENDED)
         self.applications = sorted(
-            (
-                app
-                for app in self.state.applications
-                if app.partition in self.partitions and app.application_state not in ENDED
-            ),
-            key=lambda app: app.submission_time,
+            (app for app in apps if app.partition in self.partitions), key=lambda app: app.submission_time
         )
         self.nodes = [
             (part.partition_name, node)
@@ -156,9 +127,9 @@ class _Restoring:
         ]
         self._check_nodes()
         self.now_ns = max([self.state.timestamp, *self._times()])
-        self.refusals = _Refusals()
+        self.refused: dict[str, list[str]] = {}
         self.outputs = Outputs()
-        self.outputs.handler = self.refusals.take
+        self.outputs.handler = self._take
         self.api = SchedulerAPI(other_settings=True, on_incident=lambda _: None, on_output=self.outputs)
 
     def _check_nodes(self) -> None:
@@ -171,6 +142,16 @@ class _Restoring:
                 f"or not whole; {REMEDY}"
             )
 
+    def _take(self, output: messages.Output) -> None:
+        """Collect what the scheduler refuses, by reason."""
+        match output:
+            case (
+                messages.RejectedAllocation(key=name)
+                | messages.RejectedApplication(application_id=name)
+                | messages.RejectedNode(node_id=name)
+            ):
+                self.refused.setdefault(output.template or output.reason, []).append(name)
+
     def _times(self) -> Iterator[int]:
         for app in self.applications:
             yield app.submission_time
@@ -182,10 +163,7 @@ class _Restoring:
         try:
             self.api.register_resource_manager(
                 v19.RegisterResourceManagerRequest(
-                    rm_id=self.rm_id,
-                    version="dump",
-                    config=_admitting(self.text),
-                    extra_config=extra,
+                    rm_id=self.rm_id, version="dump", config=_admitting(self.text), extra_config=extra
                 ),
                 now_ns=self.now_ns,
             )
@@ -217,25 +195,21 @@ class _Restoring:
     # -- what is submitted ----------------------------------------------------------------------------------------
 
     def _submit_nodes(self) -> None:
-        infos = []
-        for partition, node in self.nodes:
-            schedulable = node.schedulable
-            infos.append(
-                v19.NodeInfo(
-                    node_id=node.node_id,
-                    action=v19.ActionFromRM.CREATE if schedulable else v19.ActionFromRM.CREATE_DRAIN,
-                    attributes={**node.attributes, NODE_PARTITION: partition},
-                    schedulable_resource=node.capacity,
-                )
+        infos = [
+            v19.NodeInfo(
+                node_id=node.node_id,
+                action=v19.ActionFromRM.CREATE if node.schedulable else v19.ActionFromRM.CREATE_DRAIN,
+                attributes={**node.attributes, constants.NODE_PARTITION: partition},
+                schedulable_resource=node.capacity,
             )
+            for partition, node in self.nodes
+        ]
         self.api.update_node(v19.NodeRequest(rm_id=self.rm_id, nodes=infos), now_ns=self.now_ns)
         self._send(
             v19.Allocation(
                 allocation_key=each.allocation_key,
-                allocation_tags={
-                    **each.allocation_tags,
-                    TAG_FOREIGN: FOREIGN_DEFAULT if each.preemptable else FOREIGN_STATIC,
-                },
+                allocation_tags=each.allocation_tags
+                | {constants.TAG_FOREIGN: constants.FOREIGN_DEFAULT if each.preemptable else constants.FOREIGN_STATIC},
                 resource_per_alloc=each.resource,
                 priority=_priority(each.priority, each.allocation_key),
                 node_id=node.node_id,
@@ -258,7 +232,10 @@ class _Restoring:
                     user=app.user,
                     groups=tuple(app.groups),
                     groups_found=True,
-                    tags={**quotas.get(app.queue_name, {}), **({TAG_CREATE_FORCE: "true"} if recovered else {})},
+                    tags={
+                        **quotas.get(app.queue_name, {}),
+                        **({constants.TAG_CREATE_FORCE: "true"} if recovered else {}),
+                    },
                 )
             )
         self.api.submit(self.rm_id, requests, now_ns=self.now_ns)
@@ -269,15 +246,13 @@ class _Restoring:
             if queue.is_leaf and not queue.is_managed:
                 tags = {}
                 for tag, amounts in (
-                    (TAG_RESOURCE_QUOTA, queue.max_resource),
-                    (TAG_RESOURCE_GUARANTEED, queue.guaranteed_resource),
+                    (constants.TAG_RESOURCE_QUOTA, queue.max_resource),
+                    (constants.TAG_RESOURCE_GUARANTEED, queue.guaranteed_resource),
                 ):
                     if amounts:
-                        tags[tag] = json.dumps(
-                            {"resources": {name: {"value": value} for name, value in amounts.items()}}
-                        )
+                        tags[tag] = json.dumps({"resources": {name: {"value": n} for name, n in amounts.items()}})
                 if queue.max_running_apps:
-                    tags[TAG_RESOURCE_MAX_APPS] = str(queue.max_running_apps)
+                    tags[constants.TAG_RESOURCE_MAX_APPS] = str(queue.max_running_apps)
                 yield queue.queuename, tags
 
     def _submit_allocations(self) -> None:
@@ -315,10 +290,12 @@ class _Restoring:
     def _has_constraints(self) -> bool:
         """Whether anything says on which nodes a pod may run, in licorne's form: YuniKorn leaves that to its resource manager."""
         return any(
-            name == ATTRIBUTE_TAINTS or name.startswith(ATTRIBUTE_LABEL_PREFIX)
+            name == constants.ATTRIBUTE_TAINTS or name.startswith(constants.ATTRIBUTE_LABEL_PREFIX)
             for _, node in self.nodes
             for name in node.attributes
-        ) or any(TAG_NODE_CONSTRAINTS in each.allocation_tags for app in self.applications for each in app.requests)
+        ) or any(
+            constants.TAG_NODE_CONSTRAINTS in each.allocation_tags for app in self.applications for each in app.requests
+        )
 
     def _logs(self) -> Iterator[tuple[tuple[str, str], tuple[objects.LogEntry, ...]]]:
         for app in self.applications:
@@ -328,26 +305,12 @@ class _Restoring:
                     yield (app.application_id, each.allocation_key), tuple(newest)
 
     def _note_what_is_missing(self) -> None:
-        for reason, names in self.refusals.found.items():
+        for reason, names in self.refused.items():
             self._note("left out", reason, names)
         self._note_missing_members()
         self._note("unknown", "members that the specification does not have were passed over", self.dump.unknown)
-        pending = [each.allocation_key for app in self.applications for each in app.requests]
-        if pending:
-            self.notes.append(
-                Note(
-                    "assumed",
-                    "each ask may preempt others at once, and each allocation may be evicted: a dump does not say who tried, "
-                    "or opted out",
-                )
-            )
-            self.notes.append(
-                Note(
-                    "assumed",
-                    "what the resource manager alone knows keeps no ask off a node: affinity, spread, ports, volumes, "
-                    "and labels and taints unless licorne's resource manager sent them",
-                )
-            )
+        if any(app.requests for app in self.applications):
+            self.notes += [Note("assumed", text) for text in ASSUMED_OF_ASKS]
         gangs = [app.application_id for app in self.applications if app.placeholder_data]
         self._note("assumed", "gangs have the style Soft, and the time of their placeholders begins anew", gangs)
         going = [each.allocation_key for app in self.applications for each in app.allocations if each.preempted]
@@ -402,7 +365,7 @@ class _Restoring:
 def _allocation(app: objects.Application, found: objects.Ask | objects.Allocation, node_id: str) -> v19.Allocation:
     tags = found.allocation_tags
     if isinstance(found, objects.Ask) and found.required_node_id:
-        tags = {**tags, TAG_REQUIRED_NODE: found.required_node_id}
+        tags = {**tags, constants.TAG_REQUIRED_NODE: found.required_node_id}
     return v19.Allocation(
         allocation_key=found.allocation_key,
         allocation_tags=tags,
