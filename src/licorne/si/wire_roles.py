@@ -6,55 +6,38 @@ The roles are numbered in `licorne.si.wire_constants`; the fields' tags on the w
 from __future__ import annotations
 
 from licorne.si import first, v19
+from licorne.si import wire_constants as roles
 from licorne.si._schema import Message
-from licorne.si.wire_constants import (
-    APPLICATION,
-    KEY,
-    NODE,
-    ORIGINATOR,
-    PARTITION,
-    PLACEHOLDER,
-    POLICY_OTHER,
-    POLICY_SELF,
-    PRIORITY,
-    PRIORITY_CLASS,
-    REPEATS,
-    RESOURCE,
-    TAGS,
-    TASK_GROUP,
-    TIMEOUT,
-    WITHIN,
-)
 from licorne.si.wire_plan import plan_of
 
 _ROLES = {
     v19.Allocation: {
-        "priority": PRIORITY,
-        "placeholder": PLACEHOLDER,
-        "originator": ORIGINATOR,
-        "allocation_key": KEY,
-        "application_id": APPLICATION,
-        "partition_name": PARTITION,
-        "node_id": NODE,
-        "task_group_name": TASK_GROUP,
-        "resource_per_alloc": RESOURCE,
-        "allocation_tags": TAGS,
-        "preemption_policy": WITHIN,
+        "priority": roles.PRIORITY,
+        "placeholder": roles.PLACEHOLDER,
+        "originator": roles.ORIGINATOR,
+        "allocation_key": roles.KEY,
+        "application_id": roles.APPLICATION,
+        "partition_name": roles.PARTITION,
+        "node_id": roles.NODE,
+        "task_group_name": roles.TASK_GROUP,
+        "resource_per_alloc": roles.RESOURCE,
+        "allocation_tags": roles.TAGS,
+        "preemption_policy": roles.WITHIN,
     },
-    v19.PreemptionPolicy: {"allow_preempt_self": POLICY_SELF, "allow_preempt_other": POLICY_OTHER},
+    v19.PreemptionPolicy: {"allow_preempt_self": roles.POLICY_SELF, "allow_preempt_other": roles.POLICY_OTHER},
     first.AllocationAsk: {
-        "placeholder": PLACEHOLDER,
-        "max_allocations": REPEATS,
-        "execution_timeout_milli_seconds": TIMEOUT,
-        "allocation_key": KEY,
-        "application_id": APPLICATION,
-        "partition_name": PARTITION,
-        "task_group_name": TASK_GROUP,
-        "resource_ask": RESOURCE,
-        "tags": TAGS,
-        "priority": WITHIN,
+        "placeholder": roles.PLACEHOLDER,
+        "max_allocations": roles.REPEATS,
+        "execution_timeout_milli_seconds": roles.TIMEOUT,
+        "allocation_key": roles.KEY,
+        "application_id": roles.APPLICATION,
+        "partition_name": roles.PARTITION,
+        "task_group_name": roles.TASK_GROUP,
+        "resource_ask": roles.RESOURCE,
+        "tags": roles.TAGS,
+        "priority": roles.WITHIN,
     },
-    first.Priority: {"priority_value": PRIORITY, "priority_class_name": PRIORITY_CLASS},
+    first.Priority: {"priority_value": roles.PRIORITY, "priority_class_name": roles.PRIORITY_CLASS},
 }
 
 

@@ -33,31 +33,12 @@ from licorne.core.gangs.atomic import GROUPS_TAG, LASTING_TAG, SCHEDULING_TAG
 from licorne.core.nodes.images import IMAGES_ATTRIBUTE, read_images
 from licorne.core.nodes.reading import ConstraintError
 from licorne.core.preemption.together import TOGETHER_TAG
-from licorne.si.constants import (
-    DOMAIN_K8S,
-    GROUP_META,
-    KEY_NAMESPACE,
-    KEY_POD_NAME,
-    NOBODY_GROUP,
-    NOBODY_USER,
-    TAG_ALLOCATION_CREATION_TIME,
-    TAG_APPLICATION_CREATION_TIME,
-    TAG_CREATE_FORCE,
-    TAG_FOREIGN,
-    TAG_GRACE_PERIOD,
-    TAG_NAMESPACE,
-    TAG_NAMESPACE_PARENT_QUEUE,
-    TAG_NODE_CONSTRAINTS,
-    TAG_POD,
-    TAG_POD_TERMS,
-    TAG_REQUIRED_NODE,
-    TAG_WHOLE_TIMEOUT,
-)
+from licorne.si import constants
 from licorne.si.output_lines import TEXTS
 
 KNOWN_MAX: Final = 100_000
 """How many digests are kept, so that they need not be computed again."""
-_UNCHANGED: Final = frozenset({"", "*", NOBODY_USER, NOBODY_GROUP})
+_UNCHANGED: Final = frozenset({"", "*", constants.NOBODY_USER, constants.NOBODY_GROUP})
 """Names with a meaning of their own."""
 _READ_TAGS: Final = frozenset(
     {
@@ -68,20 +49,20 @@ _READ_TAGS: Final = frozenset(
         SCHEDULING_TAG,
         LASTING_TAG,
         TOGETHER_TAG,
-        TAG_ALLOCATION_CREATION_TIME.lower(),
-        TAG_APPLICATION_CREATION_TIME.lower(),
-        TAG_CREATE_FORCE,
-        TAG_FOREIGN,
-        TAG_GRACE_PERIOD,
-        TAG_NAMESPACE,
-        TAG_NAMESPACE_PARENT_QUEUE,
-        TAG_NODE_CONSTRAINTS,
-        TAG_POD,
-        TAG_POD_TERMS,
-        TAG_REQUIRED_NODE.lower(),
-        TAG_WHOLE_TIMEOUT,
-        f"{DOMAIN_K8S}{GROUP_META}{KEY_NAMESPACE}".lower(),
-        f"{DOMAIN_K8S}{GROUP_META}{KEY_POD_NAME}".lower(),
+        constants.TAG_ALLOCATION_CREATION_TIME.lower(),
+        constants.TAG_APPLICATION_CREATION_TIME.lower(),
+        constants.TAG_CREATE_FORCE,
+        constants.TAG_FOREIGN,
+        constants.TAG_GRACE_PERIOD,
+        constants.TAG_NAMESPACE,
+        constants.TAG_NAMESPACE_PARENT_QUEUE,
+        constants.TAG_NODE_CONSTRAINTS,
+        constants.TAG_POD,
+        constants.TAG_POD_TERMS,
+        constants.TAG_REQUIRED_NODE.lower(),
+        constants.TAG_WHOLE_TIMEOUT,
+        f"{constants.DOMAIN_K8S}{constants.GROUP_META}{constants.KEY_NAMESPACE}".lower(),
+        f"{constants.DOMAIN_K8S}{constants.GROUP_META}{constants.KEY_POD_NAME}".lower(),
     }
 )
 """Tags that the scheduler reads, and those by which people name pods, in small letters."""
@@ -161,8 +142,8 @@ class Names:
         kept = {key: text for key, text in tags.items() if key.lower() in self._kept_tags}
         read: dict[str, Callable[[str], str]] = {
             GROUPS_TAG: _bare_groups,
-            TAG_POD: self._labels,
-            TAG_POD_TERMS: self._labels,
+            constants.TAG_POD: self._labels,
+            constants.TAG_POD_TERMS: self._labels,
         }
         return {key: read[key.lower()](text) if key.lower() in read else text for key, text in kept.items()}
 
