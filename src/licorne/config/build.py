@@ -7,18 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, cast
 
-from licorne.config.model import (
-    Configuration,
-    FilterConfig,
-    FilterType,
-    LimitConfig,
-    NodePolicy,
-    NodeSortConfig,
-    PartitionConfig,
-    QueueConfig,
-    RuleConfig,
-    TemplateConfig,
-)
+from licorne.config import model
 from licorne.config.quantity import BLANKS, MAX_QUANTITY
 from licorne.config.raw import RawConfig, RawFilter, RawLimit, RawPartition, RawQueue, RawRule, RawTemplate, Value
 from licorne.config.resources import Quantities, stored
@@ -28,12 +17,12 @@ DEFAULT_WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0}
 _CHECKSUM: Final = re.compile(r"checksum: \S{64}(?=\s*\Z)")
 
 
-def build(config: RawConfig, roots: Mapping[int, RawQueue], quantities: Quantities, text: str) -> Configuration:
+def build(config: RawConfig, roots: Mapping[int, RawQueue], quantities: Quantities, text: str) -> model.Configuration:
     """Build the model of a configuration in which no check found a fault."""
     partitions = [
         _partition(partition, roots[index], quantities) for index, partition in enumerate(config.partitions or ())
     ]
-    return Configuration(partitions=tuple(partitions), checksum=checksum(text), text=text)
+    return model.Configuration(partitions=tuple(partitions), checksum=checksum(text), text=text)
 
 
 def checksum(text: str) -> str:
@@ -42,17 +31,18 @@ def checksum(text: str) -> str:
     return hashlib.sha256(bare.encode("utf-8", "surrogatepass")).hexdigest().upper()
 
 
-def _partition(partition: RawPartition, root: RawQueue, quantities: Quantities) -> PartitionConfig:
+def _partition(partition: RawPartition, root: RawQueue, quantities: Quantities) -> model.PartitionConfig:
     policy = partition.nodesortpolicy
     weights = {name: weight for name, (weight, _) in ((policy and policy.resourceweights) or {}).items()}
     preemption = partition.preemption
     enabled = preemption.enabled if preemption is not None else None
-    return PartitionConfig(
+    return model.PartitionConfig(
         name=partition_name(partition.name),
         root=_queue(root, quantities),
         placement_rules=tuple(_rule(rule) for rule in partition.placementrules or ()),
-        node_sort=NodeSortConfig(
-            policy=cast("NodePolicy", (policy and policy.type) or "fair"), weights=weights or dict(DEFAULT_WEIGHTS)
+        node_sort=model.NodeSortConfig(
+            policy=cast("model.NodePolicy", (policy and policy.type) or "fair"),
+            weights=weights or dict(DEFAULT_WEIGHTS),
         ),
         preemption_enabled=True if enabled is None else enabled,
         quota_preemption_enabled=bool(preemption is not None and preemption.quotapreemptionenabled),
@@ -60,8 +50,8 @@ def _partition(partition: RawPartition, root: RawQueue, quantities: Quantities) 
     )
 
 
-def _queue(queue: RawQueue, quantities: Quantities) -> QueueConfig:
-    return QueueConfig(
+def _queue(queue: RawQueue, quantities: Quantities) -> model.QueueConfig:
+    return model.QueueConfig(
         name=queue.name.lower(),
         parent=is_parent(queue),
         children=tuple(_queue(child, quantities) for child in queue.queues or ()),
@@ -76,11 +66,11 @@ def _queue(queue: RawQueue, quantities: Quantities) -> QueueConfig:
     )
 
 
-def _template(template: RawTemplate | None, quantities: Quantities) -> TemplateConfig | None:
+def _template(template: RawTemplate | None, quantities: Quantities) -> model.TemplateConfig | None:
     if template is None or is_empty_template(template):
         return None
     resources = template.resources
-    return TemplateConfig(
+    return model.TemplateConfig(
         max_applications=_bounded(template.maxapplications),
         properties={
             key: text for key, text in _texts(template.properties).items() if key.strip(BLANKS) and text.strip(BLANKS)
@@ -90,8 +80,8 @@ def _template(template: RawTemplate | None, quantities: Quantities) -> TemplateC
     )
 
 
-def _limit(limit: RawLimit, quantities: Quantities) -> LimitConfig:
-    return LimitConfig(
+def _limit(limit: RawLimit, quantities: Quantities) -> model.LimitConfig:
+    return model.LimitConfig(
         users=_names(limit.users),
         groups=_names(limit.groups),
         max_resources=dict(quantities.of(limit.maxresources)) if limit.maxresources else None,
@@ -99,8 +89,8 @@ def _limit(limit: RawLimit, quantities: Quantities) -> LimitConfig:
     )
 
 
-def _rule(rule: RawRule) -> RuleConfig:
-    return RuleConfig(
+def _rule(rule: RawRule) -> model.RuleConfig:
+    return model.RuleConfig(
         name=rule.name,
         create=rule.create,
         value=rule.value,
@@ -109,11 +99,11 @@ def _rule(rule: RawRule) -> RuleConfig:
     )
 
 
-def _filter(rule_filter: RawFilter | None) -> FilterConfig:
+def _filter(rule_filter: RawFilter | None) -> model.FilterConfig:
     if rule_filter is None:
-        return FilterConfig()
-    kind = cast("FilterType", rule_filter.type.lower() or "allow")
-    return FilterConfig(type=kind, users=_names(rule_filter.users), groups=_names(rule_filter.groups))
+        return model.FilterConfig()
+    kind = cast("model.FilterType", rule_filter.type.lower() or "allow")
+    return model.FilterConfig(type=kind, users=_names(rule_filter.users), groups=_names(rule_filter.groups))
 
 
 def _names(values: list[Value] | None) -> tuple[str, ...]:

@@ -128,10 +128,7 @@ def check_limit_hierarchy(root: RawQueue, quantities: Quantities, notes: Notes) 
             notes.fault("limit-above-parent-applications", limit.spot("maxapplications"), message)
         return own
 
-    def own_resources(limit: RawLimit) -> Amounts:
-        return quantities.of(limit.maxresources)
-
-    _walk(root, {"users": {}, "groups": {}}, resources, own_resources)
+    _walk(root, {"users": {}, "groups": {}}, resources, lambda limit: quantities.of(limit.maxresources))
     _walk(root, {"users": {}, "groups": {}}, applications, lambda limit: limit.maxapplications)
 
 

@@ -11,8 +11,9 @@ from typing import Final
 
 import msgspec
 
+from licorne.config.limits import WILDCARD
 from licorne.config.model import Configuration, PartitionConfig
-from licorne.config.placement import FIXED
+from licorne.config.placement import FIXED, fixed_path
 from licorne.config.problems import Notes
 from licorne.config.quantity import spoken
 from licorne.config.raw import RawConfig, RawLimit, RawPartition, RawQueue, RawResources, RawRule, ResourceMap
@@ -20,7 +21,6 @@ from licorne.config.resources import Amounts, Quantities, stored, tighter
 from licorne.config.structure import ROOT, ancestors, is_parent, partition_name
 
 _RECOVERY: Final = "root.@recovery@"
-_EVERYBODY: Final = "*"
 
 
 class Pod(msgspec.Struct, frozen=True):
@@ -191,7 +191,7 @@ class _Comparison:
         users = {user.text for user in limit.users or ()}
         for name, amount in most.items():
             by_user = self.largest.get((path, name), {})
-            bound_users = (user for user in by_user if user in users or (_EVERYBODY in users and user not in named))
+            bound_users = (user for user in by_user if user in users or (WILDCARD in users and user not in named))
             user = max(bound_users, key=by_user.__getitem__, default=None)
             if user is not None and by_user[user][0] > amount:
                 largest, pod = by_user[user]
@@ -230,7 +230,7 @@ class _Comparison:
         found: set[str] = set()
         if not self.rules or not all(_is_fixed(rule) for rule in self.rules):
             return found
-        reached = {_fixed_path(rule) for rule in self.rules}
+        reached = {fixed_path(rule) for rule in self.rules}
         for path, queue in self.queues.items():
             if not is_parent(queue) and path not in reached and path not in self.applications:
                 message = "no placement rule leads to this queue, and nothing is in it; add a rule, or leave it out"
@@ -240,7 +240,7 @@ class _Comparison:
 
     def _lint_idle(self, queue: RawQueue, path: str, unreached: set[str]) -> None:
         """Warn of the topmost queues without an application in or below them, and to which no fixed rule leads."""
-        led_to = {_fixed_path(rule) for rule in self.rules if _is_fixed(rule)}  # by it those come that name no queue
+        led_to = {fixed_path(rule) for rule in self.rules if _is_fixed(rule)}  # by it those come that name no queue
         used = {above for each in (*self.applications, *led_to) for above in (each, *ancestors(each))}
         total = sum(self.applications.values())
         for child in queue.queues or ():
@@ -263,10 +263,3 @@ def _walk(queue: RawQueue, path: str) -> Iterator[tuple[str, RawQueue]]:
 
 def _is_fixed(rule: RawRule) -> bool:
     return rule.name.lower() == FIXED and (rule.parent is None or _is_fixed(rule.parent))
-
-
-def _fixed_path(rule: RawRule) -> str:
-    value = rule.value.lower()
-    if rule.parent is not None:
-        return f"{_fixed_path(rule.parent)}.{value}"
-    return value if value.split(".")[0] == ROOT else f"{ROOT}.{value}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from licorne.config.acl import lets_everybody_in
-from licorne.config.placement import FIXED
+from licorne.config.placement import FIXED, fixed_path
 from licorne.config.problems import Notes
 from licorne.config.properties import PRIORITY_OFFSET, PRIORITY_POLICY, PROPERTIES
 from licorne.config.raw import RawPartition, RawQueue, RawRule
@@ -34,9 +34,9 @@ def _lint_later_rules(rules: list[RawRule], root: RawQueue, notes: Notes) -> Non
         return  # then no rule places anything
     open_leaves = set(_open_leaves(root, ROOT, False))
     for number, rule in enumerate(rules[:-1]):
-        if _is_without_condition(rule) and _path(rule) in open_leaves:
+        if _is_without_condition(rule) and fixed_path(rule) in open_leaves:
             message = (
-                f"rule {number + 1} places every application that comes to it in {_path(rule)}, to which everybody may "
+                f"rule {number + 1} places every application that comes to it in {fixed_path(rule)}, to which everybody may "
                 "submit, so none comes to this rule or a later one; move it up, give the other a filter, or leave it out"
             )
             notes.warn("rule-unreached", rules[number + 1].spot("name"), message)
@@ -57,11 +57,6 @@ def _is_usable(rule: RawRule) -> bool:
 
 def _is_without_condition(rule: RawRule) -> bool:
     return rule.name.lower() == FIXED and rule.parent is None and rule.filter is None
-
-
-def _path(rule: RawRule) -> str:
-    value = rule.value.lower()
-    return value if value.split(".")[0] == ROOT else f"{ROOT}.{value}"
 
 
 def _open_leaves(queue: RawQueue, path: str, above: bool) -> Iterator[str]:

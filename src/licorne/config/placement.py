@@ -42,6 +42,14 @@ def compiles(text: str) -> bool:
     return True
 
 
+def fixed_path(rule: RawRule) -> str:
+    """Return the full path of a queue, in lower case, to which a `fixed` rule leads whose parent rules are fixed too."""
+    value = rule.value.lower()
+    if rule.parent is not None:
+        return f"{fixed_path(rule.parent)}.{value}"
+    return value if value.split(".")[0] == _ROOT else f"{_ROOT}.{value}"
+
+
 def check_rules(partition: RawPartition, root: RawQueue, notes: Notes) -> None:
     """Check all rules of a partition: each by itself, then the queue to which the static part of its path leads."""
     rules = partition.placementrules or []
@@ -116,11 +124,8 @@ def _walk(parts: list[str], root: RawQueue, create: bool, has_dynamic_rest: bool
     queue: RawQueue | None = None
     children = [root]
     for part in parts:
-        if not children:
-            assert queue is not None
-            if not queue.parent:
-                return "rule-path-below-leaf", f"queue '{queue.name}' is a leaf and can have no queues below it"
-            return None if create else ("rule-path-missing", f"there is no '{part}', and create is not set")
+        if queue is not None and not children and not queue.parent:
+            return "rule-path-below-leaf", f"queue '{queue.name}' is a leaf and can have no queues below it"
         found = next((child for child in children if child.name == part), None)
         if found is None:
             return None if create else ("rule-path-missing", f"there is no '{part}', and create is not set")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import msgspec
 
@@ -61,26 +61,17 @@ class QueueProperties(msgspec.Struct, frozen=True):
 # -- texts to values: None means that the text is not a legal value -------------------------------------
 
 
-def _sort_policy(text: str) -> SortPolicy | None:
-    policies: dict[str, SortPolicy] = {"fifo": "fifo", "fair": "fair", "stateaware": "stateaware"}
-    return policies.get(text)
+def _sort_policy(text: str) -> str | None:
+    return text if text in get_args(SortPolicy) else None
 
 
-def _sort_priority(text: str) -> bool | None:
-    return {"enabled": True, "disabled": False}.get(text.lower())
+def _preemption_policy(text: str) -> str | None:
+    return text.lower() if text.lower() in get_args(PreemptionPolicy) else None
 
 
-def _priority_fence(text: str) -> bool | None:
-    return {"default": False, "fence": True}.get(text.lower())
-
-
-def _preemption_policy(text: str) -> PreemptionPolicy | None:
-    policies: dict[str, PreemptionPolicy] = {"default": "default", "fence": "fence", "disabled": "disabled"}
-    return policies.get(text.lower())
-
-
-def _preempts_within(text: str) -> bool | None:
-    return {"priority": True, "default": False}.get(text.lower())
+def _word(**values: bool) -> Callable[[str], bool | None]:
+    """Return what reads one of these words, in small letters or capitals."""
+    return lambda text: values.get(text.lower())
 
 
 def parse_gang_scheduling(text: str) -> bool | None:
@@ -169,12 +160,16 @@ PROPERTIES: Final[dict[str, Property]] = {
     known.key: known
     for known in (
         Property(APPLICATION_SORT_POLICY, "sort_policy", _sort_policy, "fifo, fair or stateaware, in lower case"),
-        Property(APPLICATION_SORT_PRIORITY, "sort_by_priority", _sort_priority, "enabled or disabled"),
+        Property(
+            APPLICATION_SORT_PRIORITY, "sort_by_priority", _word(enabled=True, disabled=False), "enabled or disabled"
+        ),
         Property(APPLICATION_UNSCHEDULABLE_ASKS_BACKOFF, "backoff", _uint64, "a whole number, 0 for off"),
         Property(
             APPLICATION_UNSCHEDULABLE_ASKS_BACKOFF_DELAY, "backoff_delay_ns", _delay, "a duration above zero, as 30s"
         ),
-        Property(PRIORITY_POLICY, "priority_fence", _priority_fence, "default or fence", "no", "default"),
+        Property(
+            PRIORITY_POLICY, "priority_fence", _word(default=False, fence=True), "default or fence", "no", "default"
+        ),
         Property(PRIORITY_OFFSET, "priority_offset", parse_int32, "a whole number of 32 bits", "no", "0"),
         Property(
             PREEMPTION_POLICY,
@@ -184,7 +179,9 @@ PROPERTIES: Final[dict[str, Property]] = {
             "disabled",
             "default",
         ),
-        Property(PREEMPTION_WITHIN_QUEUE, "preempts_within", _preempts_within, "priority or default"),
+        Property(
+            PREEMPTION_WITHIN_QUEUE, "preempts_within", _word(priority=True, default=False), "priority or default"
+        ),
         Property(PREEMPTION_DELAY, "preemption_delay_ns", _delay, "a duration above zero, as 30s"),
         Property(QUOTA_PREEMPTION_DELAY, "quota_preemption_delay_ns", _delay, "a duration above zero, as 30s"),
         Property(GANG_SCHEDULING, "atomic_gangs", parse_gang_scheduling, "atomic or default"),

@@ -64,26 +64,20 @@ def parse_queue_quantity(text: str, resource_type: str) -> int:
         raise QueueQuantityError("quantity-invalid", f"invalid quantity {_cut(text)!r}: {_remedy(text, resource_type)}")
     digits, suffix = match[1].lstrip("0"), match[2] or ""
     # The length is checked first, so that a number of a million digits is refused without being computed.
-    if len(digits) > _LONGEST_DIGITS or int(digits or "0") > MAX_QUANTITY:
+    number = int(digits or "0") if len(digits) <= _LONGEST_DIGITS else MAX_QUANTITY + 1
+    millis = resource_type == "vcore"
+    factor = 1 if suffix == "m" and millis else FACTORS.get(suffix, 0) * (1000 if millis else 1)
+    if number * (factor or 1) > MAX_QUANTITY:
         raise QueueQuantityError(
             "quantity-overflow", f"invalid quantity {_cut(text)!r}: overflow, the value is above 2**63 - 1"
         )
-    millis = resource_type == "vcore"
-    if suffix == "m" and millis:
-        return int(digits or "0")
-    factor = FACTORS.get(suffix)
-    if factor is None:
+    if not factor:
         raise QueueQuantityError(
             "quantity-suffix",
             f"invalid suffix {suffix!r} for resource type {resource_type!r}: thousandths are for vcore alone, "
             f"write a whole number, or one with {_SUFFIXES}",
         )
-    value = int(digits or "0") * factor * (1000 if millis else 1)
-    if value > MAX_QUANTITY:
-        raise QueueQuantityError(
-            "quantity-overflow", f"invalid quantity {_cut(text)!r}: overflow, the value is above 2**63 - 1"
-        )
-    return value
+    return number * factor
 
 
 def spoken(resource_type: str, amount: int) -> str:
@@ -106,12 +100,8 @@ def _remedy(text: str, resource_type: str) -> str:
     as_bytes = _BYTES.fullmatch(stripped)
     if as_bytes is not None:
         number, letter, binary = as_bytes.groups()
-        decimal = f"{number}{'k' if letter == 'K' else letter}"
-        return (
-            f"the unit has no B, write {number}{letter.upper()}i"
-            if binary
-            else f"the unit has no B, write {decimal} or {number}{letter.upper()}i"
-        )
+        decimal = "" if binary else f"{number}{'k' if letter == 'K' else letter} or "
+        return f"the unit has no B, write {decimal}{number}{letter.upper()}i"
     fraction = _DECIMAL.fullmatch(stripped)
     if fraction is not None and resource_type == "vcore":
         return f"there is no decimal point, write {int((fraction[1] or '0') + fraction[2].ljust(3, '0'))}m"

@@ -7,8 +7,9 @@ that the key is absent or null, which the original tells apart from an empty one
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from licorne.config.nodes import YamlNode
 from licorne.config.problems import Spot
@@ -23,16 +24,14 @@ def join(path: str, key: str) -> str:
     return f'{path}["{key}"]'
 
 
-@dataclass(slots=True, frozen=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """A text with its place: an element of a list, or a value of a map."""
 
     text: str
     spot: Spot
 
 
-@dataclass(slots=True, kw_only=True)
-class Item:
+class Item(msgspec.Struct, kw_only=True):
     """The base of all mappings of the schema: its own place, and the places of its keys' values.
 
     `broken` names the keys whose values were faulty themselves, so that no check reports them again as absent.
@@ -40,8 +39,8 @@ class Item:
 
     path: str
     node: YamlNode
-    nodes: dict[str, YamlNode] = field(default_factory=dict)
-    broken: set[str] = field(default_factory=set)
+    nodes: dict[str, YamlNode] = {}
+    broken: set[str] = set()
 
     def spot(self, key: str = "") -> Spot:
         """Return the place of a key's value, or of the item itself if the key is absent."""
@@ -66,16 +65,14 @@ def plain(value: Any) -> Any:  # noqa: ANN401  what a field of any item holds
     return value
 
 
-@dataclass(slots=True, kw_only=True)
-class RawResources(Item):
+class RawResources(Item, kw_only=True):
     """The guarantee and the maximum of a queue or of a template."""
 
     guaranteed: ResourceMap | None = None
     max: ResourceMap | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class RawLimit(Item):
+class RawLimit(Item, kw_only=True):
     """The maxima of users and groups."""
 
     limit: str = ""
@@ -85,8 +82,7 @@ class RawLimit(Item):
     maxapplications: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class RawTemplate(Item):
+class RawTemplate(Item, kw_only=True):
     """The settings of dynamic leaves."""
 
     maxapplications: int = 0
@@ -94,8 +90,7 @@ class RawTemplate(Item):
     resources: RawResources | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class RawQueue(Item):
+class RawQueue(Item, kw_only=True):
     """A queue of a configuration and the queues below it, as they are written, before they are checked."""
 
     name: str = ""
@@ -110,8 +105,7 @@ class RawQueue(Item):
     limits: list[RawLimit] | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class RawFilter(Item):
+class RawFilter(Item, kw_only=True):
     """The users and groups to which a rule applies."""
 
     type: str = ""
@@ -119,8 +113,7 @@ class RawFilter(Item):
     groups: list[Value] | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class RawRule(Item):
+class RawRule(Item, kw_only=True):
     """A placement rule and the one that makes its parent queue."""
 
     name: str = ""
@@ -130,31 +123,27 @@ class RawRule(Item):
     value: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class RawPreemption(Item):
+class RawPreemption(Item, kw_only=True):
     """Which kinds of preemption are enabled; None means the default."""
 
     enabled: bool | None = None
     quotapreemptionenabled: bool | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class RawNodeSort(Item):
+class RawNodeSort(Item, kw_only=True):
     """The order in which nodes are tried."""
 
     type: str = ""
     resourceweights: dict[str, tuple[float, Spot]] | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class RawResolver(Item):
+class RawResolver(Item, kw_only=True):
     """The method by which the groups of a user are resolved."""
 
     type: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class RawPartition(Item):
+class RawPartition(Item, kw_only=True):
     """A partition."""
 
     name: str = ""
@@ -166,8 +155,7 @@ class RawPartition(Item):
     usergroupresolver: RawResolver | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class RawConfig(Item):
+class RawConfig(Item, kw_only=True):
     """The whole document."""
 
     partitions: list[RawPartition] | None = None

@@ -68,14 +68,8 @@ def stored(amounts: Amounts) -> Amounts | None:
 
 def beyond(larger: Amounts, smaller: Amounts) -> str:
     """Describe all types in which `smaller` is above `larger`, by name, of those that both name; '' if none."""
-    found = []
-    for resource_type in sorted(smaller):
-        bound = larger.get(resource_type)
-        if bound is not None and smaller[resource_type] > bound:
-            found.append(
-                f"{resource_type} {spoken(resource_type, smaller[resource_type])} > {spoken(resource_type, bound)}"
-            )
-    return ", ".join(found)
+    above = [name for name in sorted(smaller) if name in larger and smaller[name] > larger[name]]
+    return ", ".join(f"{name} {spoken(name, smaller[name])} > {spoken(name, larger[name])}" for name in above)
 
 
 def tighter(one: Amounts, other: Amounts) -> Amounts:

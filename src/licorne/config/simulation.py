@@ -51,12 +51,10 @@ def check_simulated(queue: RawQueue, notes: Notes, *, simulated: bool) -> None:
             if value is None:
                 continue
             message = (
-                _fault(key, value.text, properties)
-                if simulated
-                else (
-                    f"only `licorne simulate` reads {key}: a scheduler that serves a cluster has no such order of jobs"
-                )
+                f"only `licorne simulate` reads {key}: a scheduler that serves a cluster has no such order of jobs"
             )
+            if simulated:
+                message = _fault(key, value.text, properties)
             if message:
                 notes.fault("property-simulation", value.spot, message)
     for child in queue.queues or ():
@@ -71,12 +69,10 @@ def _properties(queue: RawQueue) -> Iterator[Mapping[str, Value]]:
 
 
 def _fault(key: str, text: str, properties: Mapping[str, Value]) -> str:
-    if key == JOB_ORDER:
-        return (
-            "" if text in JOB_ORDERS else f"'{text[:80]}' is no order of jobs: {', '.join(JOB_ORDERS)}, in lower case"
-        )
-    if text.lower() not in _SWITCH:
+    if key == JOB_ORDER and text not in JOB_ORDERS:
+        return f"'{text[:80]}' is no order of jobs: {', '.join(JOB_ORDERS)}, in lower case"
+    if key == BACKFILL and text.lower() not in _SWITCH:
         return f"'{text[:80]}' is neither enabled nor disabled"
-    if JOB_ORDER not in properties:
+    if JOB_ORDER not in properties:  # of backfill
         return f"backfill needs an order of jobs: {JOB_ORDER} stands beside it"
     return ""

@@ -60,10 +60,10 @@ def check_partition(partition: RawPartition, quantities: Quantities, notes: Note
             notes.fault("queues-missing", partition.spot(), "a partition needs queues, if only an empty list")
         return None
     root = _root(partition, partition.queues)
-    for key, resources in (("guaranteed", root.resources), ("max", root.resources)):
-        if resources is not None and getattr(resources, key) is not None:
+    for key in ("guaranteed", "max"):
+        if root.resources is not None and getattr(root.resources, key) is not None:
             message = "the root queue takes no resources: it has what its nodes have"
-            notes.fault("root-resources", resources.spot(key), message)
+            notes.fault("root-resources", root.resources.spot(key), message)
     check_partition_limits(partition, root, notes)
     _check_queue(root, quantities, notes)
     check_resources(root, quantities, notes)
@@ -143,10 +143,10 @@ def _check_build(root: RawQueue, quantities: Quantities, notes: Notes) -> None:
 
 def _check_build_queue(queue: RawQueue, quantities: Quantities, notes: Notes) -> None:
     for key in ("adminacl", "submitacl"):
+        text = getattr(queue, key)
         try:
-            ACL.parse(getattr(queue, key))
+            ACL.parse(text)
         except ACLError:
-            text = getattr(queue, key)
             message = (
                 f"'{text[:80]}' has more than two parts: each blank begins another; write users, one blank, groups"
             )
