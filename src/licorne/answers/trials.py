@@ -41,14 +41,6 @@ WORK_UNBOUNDED: Final = 1 << 62
 """As many steps as a trial may make where nothing bounds them."""
 LONGEST_NS: Final = 3600 * SECOND_NS
 """A trial ends after this much simulated time, whatever was begun."""
-CONFIRMED: Final = frozenset(
-    {
-        messages.Termination.TIMEOUT,
-        messages.Termination.PREEMPTED_BY_SCHEDULER,
-        messages.Termination.PLACEHOLDER_REPLACED,
-    }
-)
-"""The ends that the scheduler asks for, and that count when the resource manager confirms them."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -279,7 +271,7 @@ class Trials:
         return self.served or ("" if placed is None or placed.node is None else placed.node.id)
 
     def _take(self, output: messages.Output) -> None:
-        if not isinstance(output, messages.Released) or output.termination not in CONFIRMED:
+        if not isinstance(output, messages.Released) or output.termination not in messages.CONFIRMED:
             return
         if output.termination is messages.Termination.PLACEHOLDER_REPLACED and self._is_wanted(output):
             self.served = self._node()

@@ -22,25 +22,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
-from licorne.si import first, messages, wire_roles
+from licorne.si import adapt, first, messages, wire_roles
 from licorne.si._check import Fault, Mistyped, plain
-from licorne.si.adapt import (
-    STEP_ASKS,
-    Reading,
-    Translation,
-    application_input,
-    ask_slow_path,
-    ask_slow_path_on_wire,
-    changed_attributes,
-    each,
-    node_attributes,
-    readable,
-    refused_application,
-    refused_node,
-    removal_input,
-    translated,
-    verdict,
-)
 from licorne.si.decisions import run_end
 from licorne.si.messages import NodeAction, Output, Termination
 from licorne.si.partitions import ShortPartitions, names_for, qualified_partition, short_partition
@@ -51,18 +34,9 @@ from licorne.si.wire_write import encode
 Kind = Literal["update", "state"]
 Response = first.UpdateResponse | first.UpdateContainerSchedulingStateRequest
 
-_ACTIONS = {
-    first.ActionFromRM.UPDATE: NodeAction.UPDATE,
-    first.ActionFromRM.DRAIN_NODE: NodeAction.DRAIN_NODE,
-    first.ActionFromRM.DECOMISSION: NodeAction.DECOMISSION,
-    first.ActionFromRM.DRAIN_TO_SCHEDULABLE: NodeAction.DRAIN_TO_SCHEDULABLE,
-}
-_FROM_FIRST = {
-    first.TerminationType.STOPPED_BY_RM: Termination.STOPPED_BY_RM,
-    first.TerminationType.TIMEOUT: Termination.TIMEOUT,
-    first.TerminationType.PREEMPTED_BY_SCHEDULER: Termination.PREEMPTED_BY_SCHEDULER,
-    first.TerminationType.PLACEHOLDER_REPLACED: Termination.PLACEHOLDER_REPLACED,
-}
+# The numbers differ, and the names are the same.
+_ACTIONS = {action: NodeAction[action.name] for action in first.ActionFromRM}
+_FROM_FIRST = {reason: Termination[reason.name] for reason in first.TerminationType}
 # The first interface has no word for "unknown"; the original treats it as stopped by the resource manager.
 _TO_FIRST = {theirs: ours for ours, theirs in _FROM_FIRST.items()} | {
     Termination.UNKNOWN: first.TerminationType.STOPPED_BY_RM
@@ -80,45 +54,45 @@ _VERDICTS: dict[type[Output], str] = {
 # -- in --------------------------------------------------------------------------------------------------
 
 
-def inputs_from_update_request(req: first.UpdateRequest) -> Translation:
+def inputs_from_update_request(req: first.UpdateRequest) -> adapt.Translation:
     """Translate a request, its lists in the order that the head of this module gives.
 
     A node that cannot be read is refused together with the allocations that it reports.
     """
-    return translated(req, first.UpdateRequest, _made_update)
+    return adapt.translated(req, first.UpdateRequest, _made_update)
 
 
-def _made_update(result: Translation, req: first.UpdateRequest, rm_id: str) -> Iterator[None]:
+def _made_update(result: adapt.Translation, req: first.UpdateRequest, rm_id: str) -> Iterator[None]:
     partitions = names_for(rm_id).short
 
     def asks() -> Iterator[None]:
-        read = ask_slow_path(result, "asks", first.AllocationAsk, _ask_reader(partitions))
-        made = (read(index, value) for index, value in enumerate(readable(result, "asks", req.asks)))
+        read = adapt.ask_slow_path(result, "asks", first.AllocationAsk, _ask_reader(partitions))
+        made = (read(index, value) for index, value in enumerate(adapt.readable(result, "asks", req.asks)))
         result.inputs += [ask for ask in made if ask is not None]
         yield
 
     return _inputs(result, req, rm_id, asks())
 
 
-def _update(result: Translation, req: first.UpdateRequest, data: bytes, lengths: list[int]) -> Iterator[None]:
+def _update(result: adapt.Translation, req: first.UpdateRequest, data: bytes, lengths: list[int]) -> Iterator[None]:
     partitions = names_for(req.rm_id).short
-    slow_path = ask_slow_path_on_wire(
+    slow_path = adapt.ask_slow_path_on_wire(
         result, "UpdateRequest", "asks", data, first.AllocationAsk, _ask_reader(partitions)
     )
     reader = AskReader(data, lengths, wire_roles.FIRST, partitions, slow_path)
 
     def asks() -> Iterator[None]:
-        for start in range(0, len(lengths), STEP_ASKS):
-            result.inputs += reader.read(start, start + STEP_ASKS)
+        for start in range(0, len(lengths), adapt.STEP_ASKS):
+            result.inputs += reader.read(start, start + adapt.STEP_ASKS)
             yield
 
     return _inputs(result, req, req.rm_id, asks())
 
 
-UPDATES = Reading(first.UpdateRequest, "asks", _update)
+UPDATES = adapt.Reading(first.UpdateRequest, "asks", _update)
 
 
-def _inputs(result: Translation, req: first.UpdateRequest, rm_id: str, asks: Iterator[None]) -> Iterator[None]:
+def _inputs(result: adapt.Translation, req: first.UpdateRequest, rm_id: str, asks: Iterator[None]) -> Iterator[None]:
     """Translate all lists of a request in order, in steps; those of `asks` translate the asks."""
     inputs = result.inputs
 
@@ -133,22 +107,22 @@ def _inputs(result: Translation, req: first.UpdateRequest, rm_id: str, asks: Ite
 
     def application(value: object) -> None:
         app = plain(value, first.AddApplicationRequest)
-        inputs.append(application_input(app, rm_id, timeout_is_running_time=True))
+        inputs.append(adapt.application_input(app, rm_id, timeout_is_running_time=True))
 
     def removal(value: object) -> None:
-        inputs.append(removal_input(plain(value, first.RemoveApplicationRequest), rm_id))
+        inputs.append(adapt.removal_input(plain(value, first.RemoveApplicationRequest), rm_id))
 
-    yield from each(result, "newSchedulableNodes", req.new_schedulable_nodes, new_node, refused_node)
-    yield from each(result, "updatedNodes", req.updated_nodes, updated_node, refused_node)
-    yield from each(result, "newApplications", req.new_applications, application, refused_application)
+    yield from adapt.each(result, "newSchedulableNodes", req.new_schedulable_nodes, new_node, adapt.refused_node)
+    yield from adapt.each(result, "updatedNodes", req.updated_nodes, updated_node, adapt.refused_node)
+    yield from adapt.each(result, "newApplications", req.new_applications, application, adapt.refused_application)
     yield from asks
     if req.releases is not None:
         yield from _releases(result, req.releases, rm_id)
-    yield from each(result, "removeApplications", req.remove_applications, removal, None)
+    yield from adapt.each(result, "removeApplications", req.remove_applications, removal, None)
 
 
 def _new_node(node: first.NewNodeInfo, rm_id: str) -> messages.NodeUpdate:
-    partition, attributes = node_attributes(node.attributes, rm_id)
+    partition, attributes = adapt.node_attributes(node.attributes, rm_id)
     return messages.NodeUpdate(
         node_id=node.node_id,
         action=NodeAction.CREATE,
@@ -196,10 +170,10 @@ def _existing(node: first.NewNodeInfo, partition: str, rm_id: str) -> list[messa
 
 def _updated_node(node: first.UpdateNodeInfo, rm_id: str) -> messages.NodeUpdate:
     """Translate a change to a known node. With any action but UPDATE only the node and the action count."""
-    partition, attributes = node_attributes(node.attributes, rm_id)
+    partition, attributes = adapt.node_attributes(node.attributes, rm_id)
     update = messages.NodeUpdate(node_id=node.node_id, action=_ACTIONS[node.action], partition=partition, strict=True)
     if update.action is NodeAction.UPDATE:
-        update.attributes = changed_attributes(node.attributes, attributes)
+        update.attributes = adapt.changed_attributes(node.attributes, attributes)
         update.capacity = node.schedulable_resource
         update.occupied = node.occupied_resource
     return update
@@ -258,7 +232,7 @@ def _ask_reader(partitions: ShortPartitions) -> Callable[..., messages.Allocatio
     return ask
 
 
-def _releases(result: Translation, releases: object, rm_id: str) -> Iterator[None]:
+def _releases(result: adapt.Translation, releases: object, rm_id: str) -> Iterator[None]:
     """Translate releases of allocations, then of asks.
 
     One that names neither an application nor an item is noted in `ignored`.
@@ -291,8 +265,8 @@ def _releases(result: Translation, releases: object, rm_id: str) -> Iterator[Non
         fault = Mistyped(releases, "must be AllocationReleasesRequest").inside("releases")
         result.ignored.append(result.reason(fault))
         return
-    yield from each(result, "releases.allocationsToRelease", releases.allocations_to_release, allocation, None)
-    yield from each(result, "releases.allocationAsksToRelease", releases.allocation_asks_to_release, ask, None)
+    yield from adapt.each(result, "releases.allocationsToRelease", releases.allocations_to_release, allocation, None)
+    yield from adapt.each(result, "releases.allocationAsksToRelease", releases.allocation_asks_to_release, ask, None)
 
 
 # -- out -------------------------------------------------------------------------------------------------
@@ -370,7 +344,7 @@ def _say(response: first.UpdateResponse, output: Output, rm_id: str) -> None:
                 )
             )
         case _:
-            getattr(response, _VERDICTS[type(output)]).append(verdict(output))
+            getattr(response, _VERDICTS[type(output)]).append(adapt.verdict(output))
 
 
 def _decision(output: messages.NewAllocation, rm_id: str) -> first.Allocation:

@@ -18,26 +18,8 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from licorne.si import messages, v19, wire_roles
+from licorne.si import adapt, messages, v19, wire_roles
 from licorne.si._check import Fault, Mistyped, plain, salvaged
-from licorne.si.adapt import (
-    STEP_ASKS,
-    Reading,
-    Translation,
-    application_input,
-    ask_slow_path,
-    ask_slow_path_on_wire,
-    changed_attributes,
-    each,
-    finish,
-    node_attributes,
-    readable,
-    refused_application,
-    refused_node,
-    removal_input,
-    translated,
-    verdict,
-)
 from licorne.si.decisions import released_v19, responses_v19, run_end
 from licorne.si.messages import NewAllocation, NodeAction, Output, Termination, UpdatedApplication
 from licorne.si.partitions import ShortPartitions, names_for
@@ -56,38 +38,38 @@ Response = (
 # -- in: applications ------------------------------------------------------------------------------------
 
 
-def inputs_from_application_request(req: v19.ApplicationRequest) -> Translation:
+def inputs_from_application_request(req: v19.ApplicationRequest) -> adapt.Translation:
     """Translate a request: its additions, then its removals.
 
     A removal that cannot be read is ignored, like that of an unknown application.
     """
-    return translated(req, v19.ApplicationRequest, _applications)
+    return adapt.translated(req, v19.ApplicationRequest, _applications)
 
 
-def _applications(result: Translation, req: v19.ApplicationRequest, rm_id: str) -> Iterator[None]:
+def _applications(result: adapt.Translation, req: v19.ApplicationRequest, rm_id: str) -> Iterator[None]:
     def add(value: object) -> None:
         app = plain(value, v19.AddApplicationRequest)
-        result.inputs.append(application_input(app, rm_id, timeout_is_running_time=False))
+        result.inputs.append(adapt.application_input(app, rm_id, timeout_is_running_time=False))
 
     def remove(value: object) -> None:
-        result.inputs.append(removal_input(plain(value, v19.RemoveApplicationRequest), rm_id))
+        result.inputs.append(adapt.removal_input(plain(value, v19.RemoveApplicationRequest), rm_id))
 
-    yield from each(result, "new", req.new, add, refused_application)
-    yield from each(result, "remove", req.remove, remove, None)
+    yield from adapt.each(result, "new", req.new, add, adapt.refused_application)
+    yield from adapt.each(result, "remove", req.remove, remove, None)
 
 
-APPLICATIONS = Reading(v19.ApplicationRequest, "", lambda result, req, *_: _applications(result, req, req.rm_id))
+APPLICATIONS = adapt.Reading(v19.ApplicationRequest, "", lambda result, req, *_: _applications(result, req, req.rm_id))
 
 
 # -- in: asks, allocations and releases ------------------------------------------------------------------
 
 
-def inputs_from_allocation_request(req: v19.AllocationRequest) -> Translation:
+def inputs_from_allocation_request(req: v19.AllocationRequest) -> adapt.Translation:
     """Translate a request: its asks and allocations, then its releases.
 
     A release that cannot be read is ignored, like that of an unknown key.
     """
-    result = Translation()
+    result = adapt.Translation()
     if not isinstance(req, v19.AllocationRequest):
         result.ignored.append(result.reason(Mistyped(req, "must be AllocationRequest")))
         return result
@@ -96,30 +78,32 @@ def inputs_from_allocation_request(req: v19.AllocationRequest) -> Translation:
     partitions = names_for(rm_id).short
     asks = req.allocations
     if asks or type(asks) is not list:  # a request with releases mostly has no asks
-        slow_path = ask_slow_path(result, "allocations", v19.Allocation, _ask_reader(partitions))
-        result.inputs += read_v19(readable(result, "allocations", asks), partitions, slow_path)
+        slow_path = adapt.ask_slow_path(result, "allocations", v19.Allocation, _ask_reader(partitions))
+        result.inputs += read_v19(adapt.readable(result, "allocations", asks), partitions, slow_path)
     if req.releases is not None:
-        finish(_releases(result, req.releases, partitions))
+        adapt.finish(_releases(result, req.releases, partitions))
     return result
 
 
-def _allocations(result: Translation, req: v19.AllocationRequest, data: bytes, lengths: list[int]) -> Iterator[None]:
+def _allocations(
+    result: adapt.Translation, req: v19.AllocationRequest, data: bytes, lengths: list[int]
+) -> Iterator[None]:
     partitions = names_for(req.rm_id).short
-    slow_path = ask_slow_path_on_wire(
+    slow_path = adapt.ask_slow_path_on_wire(
         result, "AllocationRequest", "allocations", data, v19.Allocation, _ask_reader(partitions)
     )
     reader = AskReader(data, lengths, wire_roles.V19, partitions, slow_path)
-    for start in range(0, len(lengths), STEP_ASKS):
-        result.inputs += reader.read(start, start + STEP_ASKS)
+    for start in range(0, len(lengths), adapt.STEP_ASKS):
+        result.inputs += reader.read(start, start + adapt.STEP_ASKS)
         yield
     if req.releases is not None:
         yield from _releases(result, req.releases, partitions)
 
 
-ALLOCATIONS = Reading(v19.AllocationRequest, "allocations", _allocations)
+ALLOCATIONS = adapt.Reading(v19.AllocationRequest, "allocations", _allocations)
 
 
-def _releases(result: Translation, releases: object, partitions: ShortPartitions) -> Iterator[None]:
+def _releases(result: adapt.Translation, releases: object, partitions: ShortPartitions) -> Iterator[None]:
     name = "releases.allocationsToRelease"
     start = 0
 
@@ -130,7 +114,7 @@ def _releases(result: Translation, releases: object, partitions: ShortPartitions
             result.ignored.append(result.reason(fault.inside(f"{name}[{start + index}]")))
             return None
 
-    listed = readable(result, name, getattr(releases, "allocations_to_release", releases))
+    listed = adapt.readable(result, name, getattr(releases, "allocations_to_release", releases))
     for start in range(0, len(listed), STEP_ITEMS):
         result.inputs += read_releases_v19(listed[start : start + STEP_ITEMS], partitions, slow_path)
         yield
@@ -200,19 +184,19 @@ def _release(release: v19.AllocationRelease, partitions: ShortPartitions) -> mes
 # -- in: nodes -------------------------------------------------------------------------------------------
 
 
-def inputs_from_node_request(req: v19.NodeRequest) -> Translation:
+def inputs_from_node_request(req: v19.NodeRequest) -> adapt.Translation:
     """Translate the nodes of a request in order. A node that cannot be read, or whose action is unknown, is refused."""
-    return translated(req, v19.NodeRequest, _nodes)
+    return adapt.translated(req, v19.NodeRequest, _nodes)
 
 
-def _nodes(result: Translation, req: v19.NodeRequest, rm_id: str) -> Iterable[None]:
+def _nodes(result: adapt.Translation, req: v19.NodeRequest, rm_id: str) -> Iterable[None]:
     def read(value: object) -> None:
         result.inputs.append(_node(plain(value, v19.NodeInfo), rm_id))
 
-    return each(result, "nodes", req.nodes, read, refused_node)
+    return adapt.each(result, "nodes", req.nodes, read, adapt.refused_node)
 
 
-NODES = Reading(v19.NodeRequest, "", lambda result, req, *_: _nodes(result, req, req.rm_id))
+NODES = adapt.Reading(v19.NodeRequest, "", lambda result, req, *_: _nodes(result, req, req.rm_id))
 
 
 def _node(node: v19.NodeInfo, rm_id: str) -> messages.NodeUpdate:
@@ -224,12 +208,12 @@ def _node(node: v19.NodeInfo, rm_id: str) -> messages.NodeUpdate:
     action = NodeAction(node.action)
     if action is NodeAction.UNKNOWN:
         raise Fault(0, "must say what is to be done with the node").inside("action")
-    partition, attributes = node_attributes(node.attributes, rm_id)
+    partition, attributes = adapt.node_attributes(node.attributes, rm_id)
     update = messages.NodeUpdate(node_id=node.node_id, action=action, partition=partition)
     if action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN):
         update.attributes, update.capacity = attributes, node.schedulable_resource
     elif action is NodeAction.UPDATE:
-        update.attributes = changed_attributes(node.attributes, attributes)
+        update.attributes = adapt.changed_attributes(node.attributes, attributes)
         update.capacity = node.schedulable_resource
     return update
 
@@ -314,7 +298,7 @@ def _responses_of_run(outputs: list[Output], start: int, end: int, rm_id: str) -
     kind: Kind = "node" if name == "node verdicts" else "application"
     response: Response = v19.NodeResponse() if kind == "node" else v19.ApplicationResponse()
     for output in run:
-        getattr(response, _VERDICTS[type(output)]).append(verdict(output))
+        getattr(response, _VERDICTS[type(output)]).append(adapt.verdict(output))
     return [(kind, response)]
 
 

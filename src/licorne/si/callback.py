@@ -88,10 +88,7 @@ class ResourceManagerCallback:
         new. A resource manager of the 1.9 interface may override it too.
         """
 
-    def update_configuration(
-        self,
-        request: first.UpdateConfigurationRequest,
-    ) -> first.UpdateConfigurationResponse:
+    def update_configuration(self, request: first.UpdateConfigurationRequest) -> first.UpdateConfigurationResponse:
         """Save this configuration, and answer with the one it replaces.
 
         Called by `SchedulerAPI.change_configuration` with a text that has been checked, before it is applied. If the

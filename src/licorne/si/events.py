@@ -18,12 +18,7 @@ from licorne.si.v19 import ChangeDetail, ChangeType, EventType
 MESSAGE_MAX = 1024
 """The most characters of a message; a longer one is cut and ends with three dots (docs/spec/events.md, section 1)."""
 
-_FIRST_TYPES = {
-    EventType.REQUEST: first.EventType.REQUEST,
-    EventType.APP: first.EventType.APP,
-    EventType.NODE: first.EventType.NODE,
-    EventType.QUEUE: first.EventType.QUEUE,
-}
+_FIRST_TYPES = {EventType[each.name]: each for each in first.EventType}
 
 
 class Event(msgspec.Struct, gc=False):

@@ -181,6 +181,9 @@ class WaitingForResources(msgspec.Struct):
     reason: str = "request is waiting for cluster resources become available"
 
 
+CONFIRMED = frozenset((Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED))
+"""Why allocations end that the scheduler releases, and that have ended when the resource manager confirms it."""
+
 Output = (
     NewAllocation
     | Released
@@ -194,6 +197,7 @@ Output = (
 )
 
 __all__ = [
+    "CONFIRMED",
     "AcceptedApplication",
     "AcceptedNode",
     "AddApplication",

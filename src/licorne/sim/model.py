@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from licorne.si import messages
 from licorne.si.constants import TAG_REQUIRED_NODE
-from licorne.si.messages import Termination
+from licorne.si.messages import CONFIRMED, Termination
 from licorne.sim.gangs import Gangs
 from licorne.sim.inputs import convert
 from licorne.workload import lines
@@ -29,10 +29,6 @@ from licorne.workload.devices import Devices
 
 if TYPE_CHECKING:
     from licorne.sim.pods import PodRecords
-
-CONFIRMED = frozenset((Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED))
-"""The releases that the scheduler starts and counts as done when the resource manager confirms them."""
-
 
 AllocationName = str | tuple[str, str]
 """What names an allocation in the scheduler: its UUID, or where it has none its application and key.

@@ -18,9 +18,9 @@ from licorne.core.api import SchedulerAPI
 from licorne.grpc.client import SchedulerClient
 from licorne.si import messages, v19
 from licorne.si.constants import DOMAIN_K8S, GROUP_META, KEY_NAMESPACE, KEY_POD_NAME, TAG_NAMESPACE
-from licorne.si.messages import Termination
+from licorne.si.messages import CONFIRMED, Termination
 from licorne.si.requests_v19 import requests
-from licorne.sim.model import CONFIRMED, ResourceManager
+from licorne.sim.model import ResourceManager
 from licorne.workload import lines
 
 RM_ID = "demo"
