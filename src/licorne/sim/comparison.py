@@ -12,7 +12,6 @@ from collections.abc import Iterable
 import msgspec
 
 from licorne._wording import counted
-from licorne.sim.evictions import Evictions
 from licorne.sim.refusals import RejectedQueue
 from licorne.sim.report import Result
 from licorne.sim.times import ALL_QUEUES, QueueWaits
@@ -104,21 +103,16 @@ def _refused_nodes(result: Result) -> Iterable[str]:
 
 
 def _figures(result: Result) -> dict[str, QueueFigures]:
-    evicted = _evicted(result.evictions)
+    evicted: Counter[str] = Counter()
+    for row in result.evictions:
+        evicted[row.queue] += row.pods
     evicted[ALL_QUEUES] = evicted.total()
-    return {row.queue: _of(row, evicted[row.queue]) for row in result.waiting_times}
+    return {waits.queue: _of(waits, evicted[waits.queue]) for waits in result.waiting_times}
 
 
 def _of(row: QueueWaits, evicted: int) -> QueueFigures:
     mean_s, p95_s = (row.mean_s, row.p95_s) if row.placed else (None, None)
     return QueueFigures(row.placed, row.never_placed, mean_s, p95_s, evicted, row.mean_least_s)
-
-
-def _evicted(rows: Iterable[Evictions]) -> Counter[str]:
-    pods: Counter[str] = Counter()
-    for row in rows:
-        pods[row.queue] += row.pods
-    return pods
 
 
 def _only(some: Iterable[RejectedQueue], others: Iterable[RejectedQueue]) -> list[RejectedQueue]:

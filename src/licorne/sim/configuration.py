@@ -21,12 +21,12 @@ def configuration(workload: Workload, simulation: SimulatedCluster, *, given: bo
 
     `given`: it was given in place of the workload's.
     """
-    which = "given in place of the workload's" if workload.config is not None else "given"
-    if not given:
-        which = "the workload's" if workload.config is not None else "built-in"
-    if any(map(_uses_queue, simulation.partition.placer.rules)):
-        return which
-    if isinstance(workload.lines, LineStream) and not workload.lines.names_queues:
+    if workload.config is None:
+        which = "given" if given else "built-in"
+    else:
+        which = "given in place of the workload's" if given else "the workload's"
+    names_none = isinstance(workload.lines, LineStream) and not workload.lines.names_queues
+    if names_none or any(map(_uses_queue, simulation.partition.placer.rules)):
         return which
     unused = [
         line

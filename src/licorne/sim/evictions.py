@@ -8,7 +8,7 @@ work.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Literal
 
 import msgspec
@@ -42,16 +42,13 @@ class Evictions(msgspec.Struct, frozen=True):
     lost: dict[str, float]
 
 
-class _Sum:
+class _Sum(msgspec.Struct):
     """The sums of one row, as integers."""
 
-    __slots__ = ("lost", "lost_ns", "placeholders", "pods")
-
-    def __init__(self) -> None:
-        self.pods = 0
-        self.placeholders = 0
-        self.lost_ns = 0
-        self.lost: defaultdict[str, int] = defaultdict(int)
+    pods: int = 0
+    placeholders: int = 0
+    lost_ns: int = 0
+    lost: Counter[str] = msgspec.field(default_factory=Counter)
 
 
 class EvictionCosts:

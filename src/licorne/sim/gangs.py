@@ -207,8 +207,7 @@ def _quantity(name: str, amount: int) -> str:
 
 def placeholder_ask(groups: tuple[TaskGroup, ...]) -> dict[str, int]:
     """Return the total resources of the placeholders of all groups."""
-    total: dict[str, int] = {}
+    total: Counter[str] = Counter()
     for group in groups:
-        for name, amount in group.res.items():
-            total[name] = total.get(name, 0) + amount * group.min
-    return total
+        total.update({name: amount * group.min for name, amount in group.res.items()})
+    return dict(total)

@@ -89,11 +89,6 @@ def foreign(line: lines.Foreign) -> messages.Allocation:
     return messages.Allocation(key=line.key, resource=line.res, node_id=line.node, tags=tags)
 
 
-def release(line: lines.Release) -> messages.Release:
-    """Convert a release of an allocation or ask that the resource manager wants to end."""
-    return messages.Release(application_id=line.app, key=line.key)
-
-
 def convert(line: lines.Line) -> messages.Input:
     """Convert a line of any kind that is a message; a configuration, a reload or a run is none."""
     return _CONVERSIONS[type(line)](line)
@@ -111,5 +106,5 @@ _CONVERSIONS: dict[type[lines.Line], Callable[[Any], messages.Input]] = {
     lines.NodeRemove: lambda line: messages.NodeUpdate(node_id=line.id, action=messages.NodeAction.DECOMISSION),
     lines.ReleaseApp: lambda line: messages.RemoveApplication(application_id=line.app),
     lines.Foreign: foreign,
-    lines.Release: release,
+    lines.Release: lambda line: messages.Release(application_id=line.app, key=line.key),
 }

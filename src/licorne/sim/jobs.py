@@ -120,11 +120,6 @@ class JobQueue:
         self.gangs: dict[str, Job] = {}
         self.sorted = True
 
-    def add(self, job: Job) -> None:
-        """Append a job that has arrived."""
-        self.jobs.append(job)
-        self.sorted = False
-
     def measure(self) -> None:
         """Compute anew what follows from the rules and from the pods of all jobs."""
         for job in self.jobs:
@@ -262,7 +257,7 @@ class JobQueues:
             tags = (*sorted((ask.tags or {}).items()), "", *sorted((line.tags or {}).items()))
             rest = (ask.prio, ask.pre_self, ask.pre_other, bool(line.gang))
             job = Job(strict, ask.app, pod, (queue.path, line.user, line.groups, tags, rest))
-            strict.add(job)
+            strict.jobs.append(job)
             if line.atomic:
                 strict.gangs[ask.app] = job
         if rules.order in NEED_ESTIMATE and requested_s(ask) is None:

@@ -133,17 +133,34 @@ class PodRecords:
         if ask.ph:
             return
         past = self._past.pop((ask.app, ask.key), None) if self._past else None
-        arrived_ns = run.arrived_ns if past is None else past.arrived_ns
+        arrived_ns, evictions, lost_ns = _history(run.arrived_ns, past)
         queue = self.queue_of(ask.app)
-        if not ask.node and self.from_ns <= arrived_ns < self.to_ns:
+        if not ask.node and self.counts(arrived_ns):
             if outcome in COMPLETED:
                 times, runs = self.completed[queue]
                 times.append(now_ns - arrived_ns)
                 runs.append(now_ns - run.since_ns)
             else:
                 self.not_completed[queue] += 1
-        if self.sink is not None:
-            self.sink(self._record(run, past, queue, now_ns, outcome))
+        if self.sink is None:
+            return
+        ran_ns, waiting_ns = now_ns - run.since_ns, run.since_ns - arrived_ns - lost_ns
+        if outcome == "evicted":
+            evictions, lost_ns, ran_ns = evictions + 1, lost_ns + ran_ns, 0
+        record = self._made(
+            ask,
+            queue,
+            outcome,
+            arrived_ns,
+            start_ns=run.since_ns,
+            end_ns=None if outcome == "running" else now_ns,
+            node=run.node,
+            waiting_ns=waiting_ns,
+            ran_ns=ran_ns,
+            evictions=evictions,
+            lost_ns=lost_ns,
+        )
+        self.sink(record)
 
     def never(self, pod: Pod, now_ns: int, outcome: Outcome) -> None:
         """Take a pod that is not placed any more; of an ask that repeats, those that were not."""
@@ -161,45 +178,18 @@ class PodRecords:
                 self.unplaced_ns[queue] += number * (now_ns - pod.arrived_ns)
         if self.counts(arrived_ns):
             self.not_completed[queue] += number
-        if self.sink is None:
-            return
-        self.sink(
-            self._made(
-                ask,
-                queue,
-                outcome,
-                arrived_ns,
-                waiting_ns=now_ns - arrived_ns - lost_ns,
-                evictions=evictions,
-                lost_ns=lost_ns,
-                pods=number,
+        if self.sink is not None:
+            waited_ns = now_ns - arrived_ns - lost_ns
+            record = self._made(
+                ask, queue, outcome, arrived_ns, waiting_ns=waited_ns, evictions=evictions, lost_ns=lost_ns, pods=number
             )
-        )
+            self.sink(record)
 
     def placed(self, pod: Pod, node: str, now_ns: int) -> None:
         """Take a pod that was placed where time stands still."""
         if self.sink is not None and not pod.ask.ph:
             queue = self.queue_of(pod.ask.app)
             self.sink(self._made(pod.ask, queue, "placed", pod.arrived_ns, start_ns=now_ns, node=node))
-
-    def _record(self, run: Running, past: _Past | None, queue: str, now_ns: int, outcome: Outcome) -> PodRecord:
-        arrived_ns, evictions, lost_ns = _history(run.arrived_ns, past)
-        ran_ns, waiting_ns = now_ns - run.since_ns, run.since_ns - arrived_ns - lost_ns
-        if outcome == "evicted":
-            evictions, lost_ns, ran_ns = evictions + 1, lost_ns + ran_ns, 0
-        return self._made(
-            run.pod.ask,
-            queue,
-            outcome,
-            arrived_ns,
-            start_ns=run.since_ns,
-            end_ns=None if outcome == "running" else now_ns,
-            node=run.node,
-            waiting_ns=waiting_ns,
-            ran_ns=ran_ns,
-            evictions=evictions,
-            lost_ns=lost_ns,
-        )
 
     def _made(
         self,

@@ -171,14 +171,8 @@ def summarise(
 ) -> Result:
     """Make the result from what a simulation has recorded."""
     counts = simulation.counts
-    reasons = _reasons(simulation)
     records = simulation.records
-    window_ns = _window(simulation)
-    waits = waiting_times(simulation.waits_ns, records)
-    done = completions(records) if workload.mode is Mode.TIMED else []
-    utilisation = _utilisation(simulation, *window_ns)
-    queues = _queues(simulation, *window_ns)
-    from_ns, to_ns = window_ns
+    from_ns, to_ns = _window(simulation)
     return Result(
         workload=workload.name,
         mode=workload.mode.value,
@@ -196,15 +190,15 @@ def summarise(
         preempted=counts["preempted_by_scheduler"],
         resubmitted=counts["resubmitted"],
         placeholders=counts["placeholders"],
-        reasons=reasons,
+        reasons=_reasons(simulation),
         refused=simulation.refusals.rows(),
         rejected_queues=_rejected_queues(simulation),
-        waiting_times=waits,
-        completions=done,
+        waiting_times=waiting_times(simulation.waits_ns, records),
+        completions=completions(records) if workload.mode is Mode.TIMED else [],
         gangs=simulation.model.gangs.rows(),
         evictions=simulation.evictions.rows(),
-        utilisation=utilisation,
-        queues=queues,
+        utilisation=_utilisation(simulation, from_ns, to_ns),
+        queues=_queues(simulation, from_ns, to_ns),
         window_s=(seconds(from_ns), seconds(to_ns)),
         units=UNITS,
         simulated_s=seconds(simulation.changed_ns),

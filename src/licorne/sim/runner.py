@@ -323,7 +323,7 @@ def _run_batch(simulation: SimulatedCluster, lines: Sequence[Line], progress: Pr
         decided += made
         if progress is not None:
             progress(len(lines) + decided, total)
-    simulation.observe()
+    simulation.use.observe(simulation.now_ns)
 
 
 def _run_script(simulation: SimulatedCluster, lines: Sequence[Line], progress: Progress | None) -> None:
@@ -338,7 +338,7 @@ def _run_script(simulation: SimulatedCluster, lines: Sequence[Line], progress: P
             simulation.hand_in((line,), number)
         if progress is not None and number % _BATCH == 0:
             progress(number, len(lines))
-    simulation.observe()
+    simulation.use.observe(simulation.now_ns)
 
 
 class _Clock:
@@ -357,10 +357,9 @@ class _Clock:
             self.total, longest_ms = lines.steps, lines.longest_ms
         else:
             self.total = len(lines) + sum(type(line) is Ask and line.duration_s is not None for line in lines)
-            longest_ms = max((line.timeout_ms for line in lines if isinstance(line, App | Ask)), default=0)
-            longest_ms = max(
-                longest_ms, max((line.ph_timeout_ms for line in lines if isinstance(line, App)), default=0)
-            )
+            timeouts_ms = [line.timeout_ms for line in lines if isinstance(line, App | Ask)]
+            timeouts_ms += [line.ph_timeout_ms for line in lines if isinstance(line, App)]
+            longest_ms = max(timeouts_ms, default=0)
         self.quiet_ns = QUIET_NS + longest_ms * 1_000_000
 
     def run(self, progress: Progress | None, until_ns: int | None) -> None:

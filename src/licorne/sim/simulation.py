@@ -96,25 +96,23 @@ class SimulatedCluster:
         self._outputs: list[messages.Output] = []
         self._reported: set[tuple[str, str]] = set()  # allocations that the workload has told the scheduler of just now
         self._queue_of: dict[str, Queue] = {}
-        self.jobs = self._job_queues() if strict else None
+        self.jobs: JobQueues | None = None
+        if strict:
+            self.jobs = JobQueues(
+                self.model,
+                self._queue_of,
+                knows=lambda app: app in self.partition.applications,
+                waits=self._waits,
+                send=self._send,
+                decide=self._schedule,
+                place=workload.place_of,
+            )
         self.records = self.model.records = PodRecords(self._queue_of, *window_ns)
         self.partition = register(self.api, RM_ID, workload, config, settings or {})
         orders.attach(self.partition, self.model.find)
         if self.model.devices is not None:
             self.model.devices.attach(self.partition)
         self.use = Use(next(iter(self.partition.tree.queues())), *window_ns)
-
-    def _job_queues(self) -> JobQueues:
-        """Return the queues whose jobs have a strict order, which fill as applications come."""
-        return JobQueues(
-            self.model,
-            self._queue_of,
-            knows=lambda app: app in self.partition.applications,
-            waits=self._waits,
-            send=self._send,
-            decide=self._schedule,
-            place=self.workload.place_of,
-        )
 
     def begin(self) -> None:
         """Let policies get ready, before anything has happened; later calls do nothing.
@@ -407,10 +405,6 @@ class SimulatedCluster:
     def unsettled(self) -> bool:
         """Whether a deadline can still change the result: an ask waits, or an allocation lives."""
         return bool(self.model.running or self.model.going) or self.counts["placed"] < self.counts["asked"]
-
-    def observe(self) -> None:
-        """Read from the core what has changed at this moment: the usage of queues and the size of the cluster."""
-        self.use.observe(self.now_ns)
 
     def span(self, until_ns: int) -> None:
         """Tell observers of the state from this moment until the next."""

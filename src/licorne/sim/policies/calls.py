@@ -83,19 +83,13 @@ def _short(given: object) -> str:
 def _form(key: object) -> _Form | None:
     """Return what keys must have in common to be compared; None for what is no key."""
     if isinstance(key, tuple):
-        parts = [_form(part) for part in key]
-        return (
-            tuple(part for part in parts if isinstance(part, type)) if all(_is_type(part) for part in parts) else None
-        )
+        parts = [form for part in key if isinstance(form := _form(part), type)]
+        return tuple(parts) if len(parts) == len(key) else None
     if isinstance(key, str):
         return str
     if isinstance(key, int | float | Real):  # what numpy returns is a Real
         return None if isnan(key) else float
     return None
-
-
-def _is_type(form: _Form | None) -> bool:
-    return isinstance(form, type)
 
 
 def _words(form: _Form) -> str:

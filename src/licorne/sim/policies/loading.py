@@ -59,16 +59,16 @@ def load_policies(given: Iterable[Given], limit_s: float | None = None) -> list[
         loaded = [load_policy(each, watch) for each in given]
     for method in METHODS:
         names = [each.name for each in loaded if method in each.decides]
-        if len(names) > 1:
-            raise PolicyError(
-                f"{' and '.join(f'policy {name}' for name in names)}: both have {method}; give one of them"
-            )
-    both = [each.name for each in loaded if {"node_key", "choose_node"} & set(each.decides)]
-    if len(both) > 1:
-        raise PolicyError(
-            f"{' and '.join(f'policy {name}' for name in both)}: both decide about nodes; give one of them"
-        )
+        _refuse_several(names, f"have {method}")
+    _refuse_several(
+        [each.name for each in loaded if {"node_key", "choose_node"} & set(each.decides)], "decide about nodes"
+    )
     return loaded
+
+
+def _refuse_several(names: list[str], what: str) -> None:
+    if len(names) > 1:
+        raise PolicyError(f"{' and '.join(f'policy {name}' for name in names)}: both {what}; give one of them")
 
 
 def load_policy(given: Given, watch: Watch | None = None) -> Loaded:
@@ -142,13 +142,12 @@ def _module_of_file(name: str, path: Path) -> ModuleType:
 def _imported(name: str, where: str) -> ModuleType:
     try:
         return import_module(where)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (where == error.name or where.startswith(error.name + ".")):
+    except (Exception, SystemExit) as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and f"{where}.".startswith(f"{missing}."):
             raise PolicyError(
                 f"policy {name}: there is no module {where}; a file is given with its ending: FILE.py:Class"
             ) from None
-        raise PolicyError(f"policy {name}: {where} cannot be loaded: {described(error)}") from error
-    except (Exception, SystemExit) as error:
         raise PolicyError(f"policy {name}: {where} cannot be loaded: {described(error)}") from error
 
 
