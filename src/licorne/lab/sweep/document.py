@@ -19,7 +19,6 @@ from licorne.lab.sweep.plan import OWN, POINTS_MAX, Sweep
 from licorne.sim.policies.watch import LIMIT_MAX_S
 from licorne.workload.lines import DevicePolicy
 from licorne.workload.workload import WorkloadError
-from licorne.workload.yaml_files.faults import DocumentError
 from licorne.workload.yaml_files.reading import compose_text
 from licorne.workload.yaml_files.repair import Text, convert
 
@@ -75,21 +74,21 @@ def parse_sweep(text: str, name: str, folder: Path) -> Sweep:
         known: set[object] = set()
         for index, value in enumerate(given if isinstance(given, list) else ()):
             if value in known:
-                problems.add(DocumentError((key, index), f"{value} stands twice"))
+                problems.note((key, index), f"{value} stands twice")
             known.add(value)
             is_file = key == "workloads" or (key == "configurations" and value != OWN)
             if is_file and not (folder / value).exists():
-                problems.add(DocumentError((key, index), f"{value}: no such file"))
+                problems.note((key, index), f"{value}: no such file")
     since_s, until_s = values.get("since_s", 0.0), values.get("until_s")
     if until_s is not None and since_s >= until_s:
-        problems.add(DocumentError(("until_s",), f"{until_s:g} is not after since_s, {since_s:g}"))
+        problems.note(("until_s",), f"{until_s:g} is not after since_s, {since_s:g}")
     values["workloads"] = [str(folder / each) for each in values["workloads"]]
     for key, placed in (("configurations", _configuration), ("policies", _policy)):
         if key in values:
             values[key] = [placed(each, folder) for each in values[key]]
     sweep = Sweep(**values)
     if len(sweep) > POINTS_MAX:
-        problems.add(DocumentError((), f"{len(sweep):,} combinations are too many; {POINTS_MAX:,} are allowed"))
+        problems.note((), f"{len(sweep):,} combinations are too many; {POINTS_MAX:,} are allowed")
     problems.refuse()
     return sweep
 

@@ -43,7 +43,7 @@ def read_configuration(
             problem = Problem(fault.file, fault.line, fault.column, place or spoken(path), fault.message)
             problems.within(path, problem)
         else:
-            problems.add(DocumentError(path, f"{place}: {fault.message}"))
+            problems.note(path, f"{place}: {fault.message}")
     if configuration is None:
         return "", None
     return text if node is None else _dumped(as_data("", root=node)), configuration

@@ -5,7 +5,7 @@ Everything that can be wrong with a scenario is found here or before, so that ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
@@ -16,7 +16,7 @@ from licorne.config import Configuration
 from licorne.core.base.setting_table import SettingsError, check_settings
 from licorne.core.base.settings import read_settings
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG
-from licorne.workload.scenarios import draws
+from licorne.workload.scenarios import draws, values
 from licorne.workload.scenarios.configurations import read_configuration
 from licorne.workload.scenarios.document import (
     LENGTH_MAX_S,
@@ -33,20 +33,6 @@ from licorne.workload.scenarios.draws import Source, picker
 from licorne.workload.scenarios.rates import Rates, rates_of
 from licorne.workload.scenarios.terms import PodTags, pod_tags
 from licorne.workload.scenarios.unused import check_terms, warn_of_labels, warn_of_queues
-from licorne.workload.scenarios.values import (
-    COUNT,
-    DEVICES,
-    MICROSECONDS,
-    PRIORITY,
-    TIME,
-    Unit,
-    Variable,
-    milliseconds,
-    quantity,
-    size_of,
-    time_us,
-    variable,
-)
 from licorne.workload.yaml_files.faults import DocumentError, DocumentErrors, Path, Problem
 from licorne.workload.yaml_files.reading import Problems
 
@@ -54,7 +40,7 @@ EVENTS_MAX: Final = 100_000
 """Events of a scenario, each repetition counted."""
 PEOPLE_MAX: Final = 1_000_000
 """Users of a class."""
-EVERY_MIN_US: Final = MICROSECONDS
+EVERY_MIN_US: Final = values.MICROSECONDS
 Kind = Literal["leave", "join", "grow", "shrink", "fail", "drain", "configure", "burst"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _T = TypeVar("_T")
@@ -76,7 +62,7 @@ class Burst(NamedTuple):
     """Bursts of a class: when, how many applications, and within what time."""
 
     times_us: tuple[int, ...]
-    apps: Variable
+    apps: values.Variable
     within_us: int
 
 
@@ -87,7 +73,7 @@ class Person(NamedTuple):
     groups: tuple[str, ...]
 
 
-NOTHING: Final = Variable(0, lambda _: 0)
+NOTHING: Final = values.Variable(0, lambda _: 0)
 """What stands for a variable that is faulty."""
 
 
@@ -102,12 +88,12 @@ class Class(msgspec.Struct, kw_only=True):
     bursts: list[Burst]
     people: list[Person]
     pick_person: Callable[[Source], int]
-    pods: Variable
-    sizes: list[dict[str, Variable]]
+    pods: values.Variable
+    sizes: list[dict[str, values.Variable]]
     pick_size: Callable[[Source], int]
-    duration: Variable | None
-    requested: Variable | None
-    priority: Variable
+    duration: values.Variable | None
+    requested: values.Variable | None
+    priority: values.Variable
     timeout_ms: int
     constraints: dict[str, str] | None
     terms: PodTags | None
@@ -143,7 +129,7 @@ class Planner:
         self.document = document
         self.problems = problems
         self.folder = folder
-        self.length_us = LENGTH_MAX_S * MICROSECONDS
+        self.length_us = LENGTH_MAX_S * values.MICROSECONDS
         self.configurations: list[Configuration] = []
 
     def tried(self, make: Callable[[], _T]) -> _T | None:
@@ -153,8 +139,7 @@ class Planner:
         except DocumentError as fault:
             self.problems.add(fault)
         except DocumentErrors as several:
-            for one in several.faults:
-                self.problems.add(one)
+            self.problems.add(*several.faults)
         return None
 
     def plan(self) -> Plan:
@@ -165,7 +150,7 @@ class Planner:
         """
         document = self.document
         self.length_us = self.tried(lambda: _positive(document.length, ("length",))) or self.length_us
-        grace_us = self.tried(lambda: time_us(document.grace, ("grace",)))
+        grace_us = self.tried(lambda: values.time_us(document.grace, ("grace",)))
         sizes = {name: self._node(name) for name in document.cluster}
         config = None if document.queues is None else self._config(document.queues, ("queues",))
         self.tried(self._settings)
@@ -173,11 +158,8 @@ class Planner:
         happenings = [self.tried(partial(self._event, index, known)) for index in range(len(document.events))]
         for one in known.values():
             if one.given.rate is None and one.given.bursts is None and not one.bursts:
-                self.problems.add(
-                    DocumentError(
-                        ("arrivals", one.name), "needs a rate or bursts, unless a burst of the events names it"
-                    )
-                )
+                fault = "needs a rate or bursts, unless a burst of the events names it"
+                self.problems.note(("arrivals", one.name), fault)
         self.problems.refuse()
         warn_of_labels(document, self.problems)
         check_terms(document, self.problems)
@@ -199,14 +181,12 @@ class Planner:
         """Return the amounts of a node of a pool, with its devices in thousandths."""
         pool, path = self.document.cluster[name], ("cluster", name, "size")
         if not pool.size:
-            self.problems.add(DocumentError(path, "is empty; write like {vcore: 32, memory: 128Gi}"))
+            self.problems.note(path, "is empty; write like {vcore: 32, memory: 128Gi}")
         res = {
-            kind: self.tried(partial(quantity, kind, value, (*path, kind))) or 0 for kind, value in pool.size.items()
+            kind: self.tried(partial(values.quantity, kind, value, (*path, kind))) or 0
+            for kind, value in pool.size.items()
         }
-        if self.document.devices in res:
-            self.problems.add(
-                DocumentError((*path, self.document.devices), "counts devices: give their number with `devices`")
-            )
+        self._check_no_devices(res, path)
         if pool.devices:
             res[self.document.devices] = 1000 * pool.devices
         return res
@@ -225,7 +205,7 @@ class Planner:
                 check_settings({name: value})
                 read_settings({name: value})
             except SettingsError as error:
-                self.problems.add(DocumentError(("settings", name), str(error).removeprefix(f"{name}: ")))
+                self.problems.note(("settings", name), str(error).removeprefix(f"{name}: "))
 
     # -- arrivals ------------------------------------------------------------------------------------------------
 
@@ -235,14 +215,13 @@ class Planner:
         start_us = self._time(given.start, (*path, "from"))
         end_us = self.length_us if given.end is None else min(self._time(given.end, (*path, "to")), self.length_us)
         if start_us >= end_us and not self.problems.is_faulty((*path, "to")):
-            fault = "is not before `to`, or before the end of the scenario"
-            self.problems.add(DocumentError((*path, "from"), fault))
+            self.problems.note((*path, "from"), "is not before `to`, or before the end of the scenario")
         self.tried(partial(_check_template, given.queue, (*path, "queue")))
         for tag, text in given.tags.items():
             self.tried(partial(_check_template, text, (*path, "tags", tag)))
         for key in ("style", "timeout"):
             if getattr(given, key) is not None and given.gang != "placeholders":
-                self.problems.add(DocumentError((*path, key), "is for gangs with placeholders"))
+                self.problems.note((*path, key), "is for gangs with placeholders")
         people, weights = self.tried(partial(_people, given, name, path)) or ([], [])
         sizes, shares = self._sizes(given, path)
         return Class(
@@ -254,62 +233,70 @@ class Planner:
             bursts=[] if given.bursts is None else [self._bursts(given.bursts, start_us, end_us, (*path, "bursts"))],
             people=people,
             pick_person=picker(weights or [1.0]),
-            pods=self._variable(given.pods, COUNT, (*path, "pods")),
+            pods=self._variable(given.pods, values.COUNT, (*path, "pods")),
             sizes=sizes,
             pick_size=picker(shares),
-            duration=None if given.duration is None else self._variable(given.duration, TIME, (*path, "duration")),
-            requested=None if given.requested is None else self._variable(given.requested, TIME, (*path, "requested")),
-            priority=self._variable(given.priority, PRIORITY, (*path, "priority")),
-            timeout_ms=0 if given.timeout is None else milliseconds(self._time(given.timeout, (*path, "timeout"))),
+            duration=None
+            if given.duration is None
+            else self._variable(given.duration, values.TIME, (*path, "duration")),
+            requested=None
+            if given.requested is None
+            else self._variable(given.requested, values.TIME, (*path, "requested")),
+            priority=self._variable(given.priority, values.PRIORITY, (*path, "priority")),
+            timeout_ms=0
+            if given.timeout is None
+            else values.milliseconds(self._time(given.timeout, (*path, "timeout"))),
             constraints=_constraints(given),
             terms=pod_tags(self.document, name),
         )
 
     def _time(self, value: Value, path: Path) -> int:
         """Return a time in microseconds, 0 if it is faulty, which is noted."""
-        return self.tried(partial(time_us, value, path)) or 0
+        return self.tried(partial(values.time_us, value, path)) or 0
 
-    def _variable(self, value: Draw, unit: Unit, path: Path) -> Variable:
+    def _variable(self, value: Draw, unit: values.Unit, path: Path) -> values.Variable:
         """Return what a value or a distribution means; one that is faulty is noted."""
-        return self.tried(partial(variable, value, unit, path)) or NOTHING
+        return self.tried(partial(values.variable, value, unit, path)) or NOTHING
 
-    def _sizes(self, given: Arrivals, path: Path) -> tuple[list[dict[str, Variable]], list[float]]:
+    def _sizes(self, given: Arrivals, path: Path) -> tuple[list[dict[str, values.Variable]], list[float]]:
         """Return the sizes of the pods of a class, and their weights, not all of which are 0."""
         weighed: list[tuple[dict[str, Draw], float, Path]] = [
             (one.size, one.weight, (*path, "sizes", index, "size")) for index, one in enumerate(given.sizes or ())
         ]
         if (given.size is None) == (given.sizes is None):
-            self.problems.add(DocumentError(path, "needs either size or sizes"))
+            self.problems.note(path, "needs either size or sizes")
         if given.size is not None:
             weighed.append((given.size, 1, (*path, "size")))
         weights = [weight for _, weight, _ in weighed]
         if weights and not sum(weights):
-            self.problems.add(DocumentError((*path, "sizes"), "needs one with a weight above 0"))
+            self.problems.note((*path, "sizes"), "needs one with a weight above 0")
         devices = self._devices(given, path)
         sizes = [{**self._size(size, at), **devices} for size, _, at in weighed]
         return sizes, weights if sum(weights) else [1.0]
 
-    def _size(self, size: dict[str, Draw], path: Path) -> dict[str, Variable]:
-        found = self.tried(partial(size_of, size, path)) or {}
-        if self.document.devices in found:
-            fault = "counts devices: give their number with `devices`"
-            self.problems.add(DocumentError((*path, self.document.devices), fault))
+    def _size(self, size: dict[str, Draw], path: Path) -> dict[str, values.Variable]:
+        found = self.tried(partial(values.size_of, size, path)) or {}
+        self._check_no_devices(found, path)
         return found
 
-    def _devices(self, given: Arrivals, path: Path) -> dict[str, Variable]:
+    def _check_no_devices(self, size: Mapping[str, object], path: Path) -> None:
+        if self.document.devices in size:
+            self.problems.note((*path, self.document.devices), "counts devices: give their number with `devices`")
+
+    def _devices(self, given: Arrivals, path: Path) -> dict[str, values.Variable]:
         """Return what each pod of a class has of devices."""
         if given.devices is None:
             return {}
         if not any(pool.devices for pool in self.document.cluster.values()):
-            self.problems.add(DocumentError((*path, "devices"), "no pool of the cluster has devices"))
-        return {self.document.devices: self._variable(given.devices, DEVICES, (*path, "devices"))}
+            self.problems.note((*path, "devices"), "no pool of the cluster has devices")
+        return {self.document.devices: self._variable(given.devices, values.DEVICES, (*path, "devices"))}
 
     def _bursts(self, given: Bursts, start_us: int, end_us: int, path: Path) -> Burst:
         within_us = self._time(given.within, (*path, "within"))
-        apps = self._variable(given.apps, COUNT, (*path, "apps"))
+        apps = self._variable(given.apps, values.COUNT, (*path, "apps"))
         chosen: Sequence[int] = ()
         if (given.at is None) == (given.every is None):
-            self.problems.add(DocumentError(path, "needs either at, a list of times, or every"))
+            self.problems.note(path, "needs either at, a list of times, or every")
         elif given.at is not None:
             chosen = sorted(self._time(one, (*path, "at", index)) for index, one in enumerate(given.at))
         else:
@@ -324,7 +311,7 @@ class Planner:
         kinds = [kind for kind in KINDS if getattr(given, kind) is not None]
         at_us = self._time(given.at, (*path, "at"))
         if at_us >= self.length_us:
-            self.problems.add(DocumentError((*path, "at"), "is not before the end of the scenario"))
+            self.problems.note((*path, "at"), "is not before the end of the scenario")
         times = self._repeated(at_us, given.every, self.length_us, path)
         if len(kinds) != 1:
             what = f"it has {' and '.join(kinds)}" if kinds else "it has none"
@@ -332,7 +319,7 @@ class Planner:
         kind = kinds[0]
         for key in _misplaced(given, kind):
             allowed = "".join(f", {one}" for one in _ALLOWED[kind])
-            self.problems.add(DocumentError((*path, key), f"is not for {kind}; for it are at, every{allowed}"))
+            self.problems.note((*path, key), f"is not for {kind}; for it are at, every{allowed}")
         if kind == "burst":
             self._burst_event(given, classes, tuple(times), path)
             return None
@@ -341,7 +328,7 @@ class Planner:
             config = self._config(given.configure, (*path, "configure"))
         elif getattr(given, kind) not in self.document.cluster:
             known = ", ".join(self.document.cluster)
-            self.problems.add(DocumentError((*path, kind), f"there is no such pool; known are {known}"))
+            self.problems.note((*path, kind), f"there is no such pool; known are {known}")
         for_us = 0 if given.lasting is None else self.tried(partial(_positive, given.lasting, (*path, "for"))) or 0
         pool = "" if kind == "configure" else getattr(given, kind)
         return Happening(kind, at_us, times.step if given.every is not None else 0, for_us, pool, given.nodes, config)
@@ -352,10 +339,10 @@ class Planner:
         if every_us is None:
             return range(first_us, min(first_us + 1, end_us))
         times = range(first_us, end_us, every_us)
-        is_length_known = self.length_us < LENGTH_MAX_S * MICROSECONDS or not self.problems.found
+        is_length_known = self.length_us < LENGTH_MAX_S * values.MICROSECONDS or not self.problems.found
         if len(times) > EVENTS_MAX and is_length_known:
             fault = f"that is {len(times):,} times; at most {EVENTS_MAX:,} are possible"
-            self.problems.add(DocumentError((*path, "every"), fault))
+            self.problems.note((*path, "every"), fault)
         return times
 
     def _burst_event(self, given: Event, classes: dict[str, Class], times: tuple[int, ...], path: Path) -> None:
@@ -368,18 +355,18 @@ class Planner:
         if apps is None:
             raise DocumentError(path, "needs the key apps: how many applications come")
         if given.burst in classes:
-            classes[given.burst].bursts.append(Burst(times, Variable(apps, lambda _: apps), within_us))
+            classes[given.burst].bursts.append(Burst(times, values.Variable(apps, lambda _: apps), within_us))
 
 
 def _positive(value: Value, path: Path) -> int:
-    found = time_us(value, path)
+    found = values.time_us(value, path)
     if not found:
         raise DocumentError(path, "must be above 0")
     return found
 
 
 def _every(value: Value, path: Path) -> int:
-    every_us = time_us(value, (*path, "every"))
+    every_us = values.time_us(value, (*path, "every"))
     if every_us < EVERY_MIN_US:
         raise DocumentError((*path, "every"), "is at least 1 s")
     return every_us
@@ -400,8 +387,8 @@ _ALLOWED: Final[dict[Kind, tuple[str, ...]]] = {
 
 def _misplaced(given: Event, kind: Kind) -> list[str]:
     """Return the keys of an event that are not for its kind."""
-    values = {"nodes": given.nodes, "for": given.lasting, "apps": given.apps, "within": given.within or None}
-    return [key for key, value in values.items() if value is not None and key not in _ALLOWED[kind]]
+    said = {"nodes": given.nodes, "for": given.lasting, "apps": given.apps, "within": given.within or None}
+    return [key for key, value in said.items() if value is not None and key not in _ALLOWED[kind]]
 
 
 def _check_template(text: str, path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -82,7 +83,8 @@ class Scenario:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it was made of."""
-        return (_again, self._source)
+        document, folder, file = self._source
+        return partial(Scenario, folder=folder, file=file), (document,)
 
     @property
     def name(self) -> str:
@@ -154,8 +156,3 @@ def _within(value: _T | None, kind: object, otherwise: _T, name: str) -> _T:
     except msgspec.ValidationError as error:
         raise OptionError(f"{name}: {value} is not possible: {explain(str(error))[1]}") from None
     return value
-
-
-def _again(document: Mapping[str, Any] | str, folder: str, file: str) -> Scenario:
-    """Make a scenario once more, in another process."""
-    return Scenario(document, folder=folder, file=file)

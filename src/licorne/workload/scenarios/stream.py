@@ -133,7 +133,7 @@ class Applications:
         about, source, given = self._about, self._source, self._about.given
         duration, tags = about.duration, about.constraints
         if about.terms is not None:
-            tags = {**(tags or {}), **about.terms.of(name)}
+            tags = {**(tags or {}), **about.terms(name)}
         priority = about.priority.draw(source)
         requested = None if about.requested is None else seconds(about.requested.draw(source))
         group = GROUP if given.gang else ""

@@ -7,6 +7,7 @@ scenario in which no class has such terms nothing is said of pods, so it is simu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -21,24 +22,20 @@ CLASS: Final = "class"
 NAMESPACE: Final = "scenario"
 
 
-class PodTags:
-    """The tags of the pods of a class by application."""
+PodTags = Callable[[str], dict[str, str]]
+"""Returns the tags of the pods of an application of a class."""
 
-    def __init__(self, name: str, given: Arrivals) -> None:
-        self._name = name
-        self._given = given
 
-    def of(self, application: str) -> dict[str, str]:
-        """Return the tags of the pods of an application."""
-        labels = {CLASS: self._name, OWN: application}
-        wishes = self._given.prefers or Preferences()
-        preferred = _terms(wishes, labels, _weighted)
-        if wishes.nodes:
-            preferred["nodes"] = [_weighted([_condition(key, accepted)]) for key, accepted in wishes.nodes.items()]
-        said = _terms(self._given, labels, lambda term: term) | ({"preferred": preferred} if preferred else {})
-        pod = {"namespace": NAMESPACE, "labels": labels, "namespaceLabels": {}}
-        tags = {TAG_POD: msgspec.json.encode(pod).decode()}
-        return tags | ({TAG_POD_TERMS: msgspec.json.encode(said).decode()} if said else {})
+def _tags(name: str, given: Arrivals, application: str) -> dict[str, str]:
+    labels = {CLASS: name, OWN: application}
+    wishes = given.prefers or Preferences()
+    preferred = _terms(wishes, labels, _weighted)
+    if wishes.nodes:
+        preferred["nodes"] = [_weighted([_condition(key, accepted)]) for key, accepted in wishes.nodes.items()]
+    said = _terms(given, labels, lambda term: term) | ({"preferred": preferred} if preferred else {})
+    pod = {"namespace": NAMESPACE, "labels": labels, "namespaceLabels": {}}
+    tags = {TAG_POD: msgspec.json.encode(pod).decode()}
+    return tags | ({TAG_POD_TERMS: msgspec.json.encode(said).decode()} if said else {})
 
 
 def _term(key: str, which: str, labels: Mapping[str, str]) -> dict[str, Any]:
@@ -69,4 +66,4 @@ def pod_tags(document: Document, name: str) -> PodTags | None:
     """Return the tags of the pods of a class; None where no class of the scenario has terms."""
     if not any(given.near or given.apart or given.spread or given.prefers for given in document.arrivals.values()):
         return None
-    return PodTags(name, document.arrivals[name])
+    return partial(_tags, name, document.arrivals[name])

@@ -18,7 +18,7 @@ from licorne.core.placement.static_tree import StaticTree
 from licorne.workload.scenarios.document import Arrivals, Document, Pool, Preferences
 from licorne.workload.scenarios.terms import OWN
 from licorne.workload.scenarios.values import filled
-from licorne.workload.yaml_files.faults import DocumentError, Path
+from licorne.workload.yaml_files.faults import Path
 from licorne.workload.yaml_files.reading import Problems
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def warn_of_labels(document: Document, problems: Problems) -> None:
                 if value not in known:
                     all_known = False
                     at: Path = (*path, key) if isinstance(given.nodes[key], str) else (*path, key, index)
-                    problems.warn(DocumentError(at, _no_such_label(key, value, known, pools)))
+                    problems.warn(at, _no_such_label(key, value, known, pools))
         if all_known and not any(_matches(pool, accepted) for pool in pools):
-            problems.warn(DocumentError(path, "no pool of the cluster has all of these labels"))
+            problems.warn(path, "no pool of the cluster has all of these labels")
 
 
 def check_terms(document: Document, problems: Problems) -> None:
@@ -59,16 +59,14 @@ def check_terms(document: Document, problems: Problems) -> None:
                 path: Path = ("arrivals", name, *kind, key)
                 if isinstance(which, str) and which not in (OWN, *document.arrivals):
                     known = _listed([OWN, *document.arrivals])
-                    problems.add(DocumentError(path, f"is no class of applications: {which!r}; known are {known}"))
+                    problems.note(path, f"is no class of applications: {which!r}; known are {known}")
                 if key not in labels:
-                    problems.warn(DocumentError(path, f"no node has the label {key}; known are {_listed(labels)}"))
+                    problems.warn(path, f"no node has the label {key}; known are {_listed(labels)}")
 
 
 def _terms_of(given: Arrivals) -> Iterator[tuple[tuple[str, ...], Mapping[str, str | int]]]:
-    wishes = given.prefers or Preferences()
-    yield from ((("near",), given.near), (("apart",), given.apart), (("spread",), given.spread))
-    yield from ((("prefers", "near"), wishes.near), (("prefers", "apart"), wishes.apart))
-    yield ("prefers", "spread"), wishes.spread
+    for path, said in (((), given), (("prefers",), given.prefers or Preferences())):
+        yield from (((*path, "near"), said.near), ((*path, "apart"), said.apart), ((*path, "spread"), said.spread))
 
 
 def _no_such_label(key: str, value: str, known: Sequence[str], pools: Sequence[Pool]) -> str:
@@ -91,7 +89,7 @@ def warn_of_queues(classes: Mapping[str, Class], configurations: Sequence[Config
     for name, one in classes.items():
         refused = [each for each in one.people[:PEOPLE_LOOKED_AT] if not _is_placed(one.given, each, places)]
         if refused:
-            problems.warn(DocumentError(*_no_queue(name, one.given, refused, partitions)))
+            problems.warn(*_no_queue(name, one.given, refused, partitions))
 
 
 def _is_placed(given: Arrivals, person: Person, places: Sequence[tuple[Placer, StaticTree]]) -> bool:

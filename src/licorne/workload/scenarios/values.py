@@ -157,14 +157,11 @@ def variable(value: Draw, unit: Unit, path: Path) -> Variable:
     return Variable(None, drawn)
 
 
-_KINDS: Final = ("choice", "uniform", "exponential", "lognormal", "pareto", "table")
-
-
 def _kind(value: Drawn, unit: Unit, path: Path) -> draws.Draw:
-    given = [kind for kind in _KINDS if getattr(value, kind) is not None]
+    given = [kind for kind in _READERS if getattr(value, kind) is not None]
     if len(given) != 1:
         what = f"it has {' and '.join(given)}" if given else "it has none"
-        raise DocumentError(path, f"a distribution has exactly one of {', '.join(_KINDS)}; {what}")
+        raise DocumentError(path, f"a distribution has exactly one of {', '.join(_READERS)}; {what}")
     if unit is DEVICES and given[0] not in ("choice", "uniform"):
         raise DocumentError(
             (*path, given[0]), "devices are shares of one or whole ones: use choice, or uniform up to 1"

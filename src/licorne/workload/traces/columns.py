@@ -24,7 +24,6 @@ from licorne._files import file_text
 from licorne.config.quantity import FACTORS, QueueQuantityError, parse_queue_quantity
 from licorne.workload.traces.batch import NODES_MAX
 from licorne.workload.workload import WorkloadError
-from licorne.workload.yaml_files.faults import DocumentError
 from licorne.workload.yaml_files.reading import compose_text
 from licorne.workload.yaml_files.repair import Text, convert
 
@@ -119,19 +118,19 @@ def parse_mapping(text: str, name: str) -> Mapping:
     columns = {field: column for field in FIELDS if (column := getattr(given.columns, field)) is not None}
     cluster, unit = given.cluster or _Cluster(), given.units.memory if given.units is not None else ""
     if not columns.keys() & TYPES.keys():
-        problems.add(DocumentError(("columns",), "names no column for `gpus`, nor for `cores` or `memory`"))
+        problems.note(("columns",), "names no column for `gpus`, nor for `cores` or `memory`")
     said = [field for field in ("cores", "memory") if field in columns]
     for field in ("nodes", *said) if said or "pods" in columns else ():
         if getattr(cluster, field) is None:
-            problems.add(DocumentError(("cluster",), f"says no `{field}`, which jobs with cores, memory or pods need"))
+            problems.note(("cluster",), f"says no `{field}`, which jobs with cores, memory or pods need")
     if unit not in FACTORS:
-        problems.add(DocumentError(("units", "memory"), f"must be one of {', '.join(filter(None, FACTORS))}"))
+        problems.note(("units", "memory"), f"must be one of {', '.join(filter(None, FACTORS))}")
     each = {GPU: cluster.gpus} if "gpus" in columns else {}
     for field in said:
         amount = getattr(cluster, field)
         try:
             each[TYPES[field]] = 0 if amount is None else parse_queue_quantity(str(amount), TYPES[field])
         except QueueQuantityError as error:
-            problems.add(DocumentError(("cluster", field), str(error)))
+            problems.note(("cluster", field), str(error))
     problems.refuse()
     return Mapping(name=name, columns=columns, memory_bytes=FACTORS[unit], nodes=cluster.nodes or 0, each=each)

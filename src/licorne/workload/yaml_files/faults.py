@@ -34,14 +34,11 @@ class YamlFileError(WorkloadError):
 
 
 class DocumentError(Exception):
-    """One thing that is wrong with a document, at the path of a value, or of a key (`at_key`) where that is unknown.
+    """One thing that is wrong with a document, at the path of a value."""
 
-    `place`: line and column, where the path does not lead there.
-    """
-
-    def __init__(self, path: Path, message: str, *, at_key: bool = False, place: tuple[int, int] | None = None) -> None:
+    def __init__(self, path: Path, message: str) -> None:
         super().__init__(message)
-        self.path, self.message, self.at_key, self.place = path, message, at_key, place
+        self.path, self.message = path, message
 
 
 class DocumentErrors(Exception):  # noqa: N818  # not an error of its own, but several

@@ -32,20 +32,28 @@ class Problems:
         self._paths: set[Path] = set()
         self._repaired: frozenset[Path] = frozenset()
 
-    def add(self, fault: DocumentError) -> None:
-        """Add a fault at its place in the text, unless it is about something a part of which was left out as faulty."""
-        if len(self.found) >= PROBLEMS_MAX or fault.path in self._repaired:
+    def note(self, path: Path, message: str, *, at_key: bool = False, place: tuple[int, int] | None = None) -> None:
+        """Note a fault at its place in the text, unless it is about something a part of which was left out as faulty.
+
+        Its place is that of the value at the path, or of the key (`at_key`), or `place`, a line and column.
+        """
+        if len(self.found) >= PROBLEMS_MAX or path in self._repaired:
             return
-        problem = self._placed(fault)
-        if fault.place is None:  # else the value itself is there, and what is wrong is a key beside it
-            self._paths.add(fault.path)
+        problem = self._placed(path, message, at_key=at_key, place=place)
+        if place is None:  # else the value itself is there, and what is wrong is a key beside it
+            self._paths.add(path)
         if problem not in self.found:
             self.found.append(problem)
 
-    def warn(self, warning: DocumentError) -> None:
+    def add(self, *faults: DocumentError) -> None:
+        """Note faults that were raised."""
+        for fault in faults:
+            self.note(fault.path, fault.message)
+
+    def warn(self, path: Path, message: str) -> None:
         """Note a warning with its line and column, unless it is about what was left out, or there are too many."""
-        if len(self.warnings) < PROBLEMS_MAX and warning.path not in self._repaired:
-            self.warnings.append(self._placed(warning))
+        if len(self.warnings) < PROBLEMS_MAX and path not in self._repaired:
+            self.warnings.append(self._placed(path, message))
 
     def leave_out(self) -> None:
         """Note that what is faulty so far is left out from now on, so what contains it looks as if something were missing."""
@@ -55,10 +63,12 @@ class Problems:
         """Whether anything is wrong with a value or what it contains."""
         return any(each[: len(path)] == path for each in self._paths)
 
-    def _placed(self, fault: DocumentError) -> Problem:
-        node = self.node(fault.path, at_key=fault.at_key)
-        line, column = fault.place or ((0, 0) if node is None else (node.line, node.column))
-        return Problem(self.file, line, column, spoken(fault.path), fault.message)
+    def _placed(
+        self, path: Path, message: str, *, at_key: bool = False, place: tuple[int, int] | None = None
+    ) -> Problem:
+        node = self.node(path, at_key=at_key)
+        line, column = place or ((0, 0) if node is None else (node.line, node.column))
+        return Problem(self.file, line, column, spoken(path), message)
 
     def at(self, line: int, column: int, message: str) -> None:
         """Add a problem at a line and column."""
@@ -164,10 +174,10 @@ class _Plain:
         own: set[str] = set()
         for key in node.items[::2]:
             if key.kind != "scalar":
-                self._problems.add(DocumentError(path, "a key must be a text", place=(key.line, key.column)))
+                self._problems.note(path, "a key must be a text", place=(key.line, key.column))
             elif key.text in own:
-                fault = DocumentError((*path, key.text), "this key is there twice", place=(key.line, key.column))
-                self._problems.add(fault)
+                place = key.line, key.column
+                self._problems.note((*path, key.text), "this key is there twice", place=place)
             own.add(key.text)
         made: dict[str, Any] = {}
         for key, value in _pairs(node):

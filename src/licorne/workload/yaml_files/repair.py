@@ -97,7 +97,7 @@ class _Repair:
         for key, one in value.items():
             if key not in fields:
                 meant.update(_close(str(key), list(fields)))
-                self._problems.add(DocumentError((*path, str(key)), _unknown(str(key), list(fields)), at_key=True))
+                self._problems.note((*path, str(key)), _unknown(str(key), list(fields)), at_key=True)
                 continue
             found = self.value(one, fields[key].type, (*path, key))
             if found is not BROKEN:
@@ -106,7 +106,7 @@ class _Repair:
             if name in made or (name not in value and not field.required):
                 continue
             if name not in value and name not in meant:
-                self._problems.add(DocumentError(path, f"needs the key {name}"))
+                self._problems.note(path, f"needs the key {name}")
             if (kind, name) in self._stand_ins:
                 made[name] = self._stand_ins[kind, name]
             elif field.required:
