@@ -10,18 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from licorne.core.nodes.constraints import CONSTRAINTS_TAG
 from licorne.workload.device_models import OPENB_LABEL
 from licorne.workload.lines import App, Ask, Node, to_ns
-from licorne.workload.traces.openb import (
-    CONSTRAINTS_TAG,
-    DEFAULT_PODS,
-    GPU,
-    NODES,
-    Pod,
-    peak_share,
-    read_openb,
-    squeeze,
-)
+from licorne.workload.traces.openb import DEFAULT_PODS, GPU, NODES, Pod, peak_share, read_openb, squeeze
 from licorne.workload.workload import Mode, Workload, WorkloadError
 
 NODE_TABLE = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,1024,0,\nn1,8000,2048,2,T4\n"

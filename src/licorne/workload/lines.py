@@ -226,6 +226,12 @@ def to_ns(seconds: float) -> int:
     return whole * NANOSECONDS + round((seconds - whole) * NANOSECONDS)
 
 
+def from_ns(nanoseconds: int) -> float:
+    """Convert nanoseconds to seconds as a file has them: a whole number where it is one."""
+    whole, rest = divmod(nanoseconds, NANOSECONDS)
+    return whole + rest / NANOSECONDS if rest else whole
+
+
 @cache
 def _fields(kind: type[Line]) -> tuple[tuple[str, Any, bool], ...]:
     """Return name and default of each field of a kind of line, and whether it is always written."""

@@ -315,12 +315,8 @@ class _Reader:
         """Refuse a workload with more asks than anybody would simulate on purpose."""
         self.asks += asks
         if self.asks > self.asks_max:
-            raise self.fault(
-                number,
-                field,
-                f"with it there are {self.asks:,} asks, and no more than {self.asks_max:,} are simulated; "
-                "--max-asks allows more",
-            )
+            what = f"with it there are {self.asks:,} asks, and no more than {self.asks_max:,} are simulated"
+            raise self.fault(number, field, f"{what}; --max-asks allows more")
 
     def head(self, number: int, line: Meta | Config) -> None:
         """Take a meta or config line, which precede all others and are not steps of the simulation."""
@@ -377,7 +373,8 @@ class _Reader:
         lines, numbers = self.lines, self.numbers
         if self.meta.version == 1:
             mode = Mode.BATCH
-            order = by_kind(lines)
+            rank: dict[type, int] = {Ask: 2, App: 1}  # nodes, then applications, then asks
+            order = sorted(range(len(lines)), key=lambda index: rank.get(type(self.lines[index]), 0))
             lines, numbers = [lines[index] for index in order], array("Q", [numbers[index] for index in order])
         else:
             mode = Mode.TIMED if self.timed else Mode.SCRIPT
@@ -415,12 +412,6 @@ def _surely_unique(text: bytes) -> bool:
 
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-def by_kind(lines: Sequence[Line]) -> list[int]:
-    """Return the indices of lines of version 1 in the order in which they are submitted: nodes, applications, asks."""
-    rank: dict[type, int] = {Ask: 2, App: 1}
-    return sorted(range(len(lines)), key=lambda index: rank.get(type(lines[index]), 0))
 
 
 def explain(message: str) -> tuple[str, str]:
@@ -467,7 +458,7 @@ def write_workload(workload: Workload, stream: IO[bytes], names: Names | None = 
         AnonymityError: names are to be replaced, and a configuration depends on them.
     """
     asks = 0
-    for line in chain(_head(workload, 1 if workload.mode is Mode.BATCH else 2), workload.lines):
+    for line in chain(_head(workload), workload.lines):
         asks += type(line) is Ask
         stream.write(encode(line if names is None else _nameless(line, names)) + b"\n")
     return asks
@@ -486,8 +477,9 @@ def _nameless(line: Line, names: Names) -> Line:
     return line
 
 
-def _head(workload: Workload, version: int) -> Iterator[Line]:
+def _head(workload: Workload) -> Iterator[Line]:
     """Yield the lines before all others: the meta line, and the configuration if there is one."""
+    version = 1 if workload.mode is Mode.BATCH else 2
     yield Meta(
         name=workload.name,
         expect=workload.expect,

@@ -28,7 +28,7 @@ from licorne.workload.measure import NANOSECONDS
 from licorne.workload.workload import ASKS_MAX
 
 from .events import Events
-from .spool import Spool, seconds
+from .spool import Spool
 from .tracker import Tracker
 
 PAUSES_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -104,7 +104,7 @@ def capture(
         notes = tuple(made.finish())
         meta = lines.Meta(name=path.name.removesuffix(".jsonl"), version=2, resubmit=False, notes=notes)
         spool.write([meta, lines.Config(yaml=made.config, extra=made.extra)])
-        return Captured(spool.asks, seconds(made.last_ns - made.tracker.begin_ns), made.polls, notes)
+        return Captured(spool.asks, lines.from_ns(made.last_ns - made.tracker.begin_ns), made.polls, notes)
 
 
 class _Capture:

@@ -12,6 +12,7 @@ import contextlib
 import threading
 from collections import deque
 from http.client import HTTPResponse
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -155,12 +156,4 @@ class Events:
         return True
 
 
-def _key(event: EventRecord) -> tuple[object, ...]:
-    return (
-        event.timestamp_nano,
-        event.type,
-        event.object_id,
-        event.reference_id,
-        event.event_change_type,
-        event.event_change_detail,
-    )
+_key = attrgetter("timestamp_nano", "type", "object_id", "reference_id", "event_change_type", "event_change_detail")

@@ -16,7 +16,6 @@ from typing import Self
 from licorne.workload import lines
 from licorne.workload.finished import written
 from licorne.workload.lines import Line
-from licorne.workload.measure import NANOSECONDS
 
 _RANKS: dict[type[Line], int] = {
     lines.Reload: 0,
@@ -59,7 +58,7 @@ class Spool:
 
     def put(self, at_ns: int, line: Line, since_ns: int | None = None) -> None:
         """Add a line at a time since the beginning; of lines of the same time and kind that of the smaller `since_ns` is first."""
-        line.at = seconds(max(at_ns, 0))
+        line.at = lines.from_ns(max(at_ns, 0))
         self.asks += type(line) is lines.Ask
         row = (max(at_ns, 0), _RANKS[type(line)], at_ns if since_ns is None else since_ns, lines.encode(line))
         self._data.execute("INSERT INTO lines VALUES (?, ?, ?, ?)", row)
@@ -71,9 +70,3 @@ class Spool:
                 file.write(lines.encode(line) + b"\n")
             for (text,) in self._data.execute("SELECT line FROM lines ORDER BY at, rank, since, rowid"):
                 file.write(text + b"\n")
-
-
-def seconds(nanoseconds: int) -> float:
-    """Return nanoseconds as seconds, a whole number where it is one."""
-    whole, rest = divmod(nanoseconds, NANOSECONDS)
-    return whole + rest / NANOSECONDS if rest else whole

@@ -15,24 +15,14 @@ from typing import Final
 
 import msgspec
 
+from licorne.si import constants
 from licorne.si import rest_objects as objects
-from licorne.si.constants import (
-    DOMAIN_K8S,
-    GROUP_META,
-    KEY_NAMESPACE,
-    NOBODY_USER,
-    NODE_PARTITION,
-    TAG_NAMESPACE,
-    TAG_REQUIRED_NODE,
-)
 from licorne.si.v19 import ChangeDetail, ChangeType, EventType
 from licorne.state.recording import Names
 from licorne.state.recording.anonymous import AnonymityError
 from licorne.workload import lines
 
-from .spool import seconds
-
-NAMESPACE: Final = f"{DOMAIN_K8S}{GROUP_META}{KEY_NAMESPACE}"
+NAMESPACE: Final = f"{constants.DOMAIN_K8S}{constants.GROUP_META}{constants.KEY_NAMESPACE}"
 NOTES: Final = {
     "present": "pods ran already when the recording began; each goes on for as long as it ran from then on",
     "running": "pods still ran when the recording ended; how long they run is not known, and they run on",
@@ -43,7 +33,7 @@ NOTES: Final = {
     "node": "nodes came and went between two polls; they are left out",
     "resized": "pods were resized; each keeps the amounts it had first",
     "gang": "applications are gangs; their style and the timeout of their placeholders are not known",
-    "nobody": f"applications lived between two polls; their user is not known, and is {NOBODY_USER}",
+    "nobody": f"applications lived between two polls; their user is not known, and is {constants.NOBODY_USER}",
     "dynamic": "applications run in queues that are made for them; the quota that their namespace sets there is not known",
     "rejected": "applications were rejected; what they would have asked for is not known",
     "reload": "changes of the configuration are left out, since they depend on the names of users",
@@ -82,6 +72,11 @@ class _Pod(msgspec.Struct):
     """A poll has shown it."""
     missing_ns: int = 0
     """The time of the poll that did not show it any more."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has begun to run."""
+        return self.present or bool(self.started_ns)
 
 
 class _App(msgspec.Struct):
@@ -165,13 +160,12 @@ class Tracker:
         first = self._polls == 0
         for name, node in sorted(found.items()):
             before = self._nodes.get(name)
+            attrs = {key: text for key, text in node.attributes.items() if key != constants.NODE_PARTITION} or None
             if before is None:
-                attrs = {key: text for key, text in node.attributes.items() if key != NODE_PARTITION} or None
                 at_ns = self.begin_ns if first else self._when(name, ChangeType.ADD, ChangeDetail.DETAILS_NONE, now_ns)
                 self._put(at_ns, lines.Node(id=name, res=node.capacity, attrs=attrs, drain=not node.schedulable))
                 continue
             if (node.capacity, node.attributes) != (before.capacity, before.attributes):
-                attrs = {key: text for key, text in node.attributes.items() if key != NODE_PARTITION} or None
                 at_ns = self._when(name, ChangeType.SET, ChangeDetail.NODE_CAPACITY, now_ns)
                 self._put(at_ns, lines.NodeUpdate(id=name, res=node.capacity, attrs=attrs))
             if node.schedulable != before.schedulable:
@@ -276,12 +270,11 @@ class Tracker:
         pod = self._pods.get(name) or self._new(name, found.request_time or now_ns)
         pod.missing_ns = 0
         ask = pod.ask
-        if pod.seen and ask.res != found.resource:
-            self.missed["resized"] += 1
-        elif not pod.seen:
-            ask.res = found.resource
         if not pod.seen:
+            ask.res = found.resource
             self._read(pod, found)
+        elif ask.res != found.resource:
+            self.missed["resized"] += 1
         if isinstance(found, objects.Allocation) and not (pod.started_ns or pod.present):
             if found.allocation_time > found.request_time:
                 pod.started_ns = found.allocation_time
@@ -295,10 +288,10 @@ class Tracker:
         """Take what only polls show of a pod."""
         ask, tags = pod.ask, dict(found.allocation_tags)
         if isinstance(found, objects.Ask) and found.required_node_id:
-            tags[TAG_REQUIRED_NODE] = found.required_node_id
+            tags[constants.TAG_REQUIRED_NODE] = found.required_node_id
         if namespace := tags.get(NAMESPACE):
             app = self._apps[ask.app].line
-            app.tags = app.tags or {TAG_NAMESPACE: namespace}
+            app.tags = app.tags or {constants.TAG_NAMESPACE: namespace}
         ask.tags = (tags if self._names is None else self._names.tags(tags)) or None
         ask.prio = int(found.priority or 0)
         ask.group = found.task_group_name
@@ -345,15 +338,11 @@ class Tracker:
             self._apps.pop(event.object_id, None)  # the list of rejected applications tells more
         elif change == ChangeType.REMOVE and name in self._pods:
             if detail in GONE or (
-                detail in (ChangeDetail.REQUEST_CANCEL, ChangeDetail.REQUEST_TIMEOUT) and not self._runs(name)
+                detail in (ChangeDetail.REQUEST_CANCEL, ChangeDetail.REQUEST_TIMEOUT) and not self._pods[name].runs
             ):
                 self._end(name, at_ns, ChangeDetail(detail))
         elif change == ChangeType.REMOVE and detail == ChangeDetail.DETAILS_NONE and event.object_id in self._apps:
             self._apps[event.object_id].gone = True
-
-    def _runs(self, name: Id) -> bool:
-        pod = self._pods[name]
-        return bool(pod.started_ns) or pod.present
 
     # -- what is there ---------------------------------------------------------------------------------------
 
@@ -375,17 +364,12 @@ class Tracker:
         pod = self._pods.pop(name)
         self._ended[name] = at_ns
         self._apps[name[0]].pods -= 1
-        if not pod.seen:
-            self.missed["unseen"] += 1
-        if how == ChangeDetail.ALLOC_PREEMPT:
-            self.missed["evicted"] += 1
-        if pod.present or pod.started_ns:
-            began_ns = max(pod.started_ns, self.begin_ns)
-            if how not in _BY_SCHEDULER:
-                pod.ask.duration_s = seconds(max(at_ns - began_ns, 0))
-            self._asked(pod)
-        else:
-            self._asked(pod)
+        self.missed["unseen"] += not pod.seen
+        self.missed["evicted"] += how == ChangeDetail.ALLOC_PREEMPT
+        if pod.runs and how not in _BY_SCHEDULER:
+            pod.ask.duration_s = lines.from_ns(max(at_ns - max(pod.started_ns, self.begin_ns), 0))
+        self._asked(pod)
+        if not pod.runs:
             self._put(at_ns, lines.Release(app=name[0], key=name[1]))
 
     def _asked(self, pod: _Pod) -> None:
@@ -397,7 +381,7 @@ class Tracker:
         app = self._apps.pop(application_id)
         if not app.described:
             self.missed["nobody"] += 1
-            app.line.user = NOBODY_USER
+            app.line.user = constants.NOBODY_USER
         if self._managed and app.line.queue and app.line.queue not in self._managed:
             self.missed["dynamic"] += 1
         self._put(app.submitted_ns, app.line, app.submitted_ns)
@@ -405,9 +389,8 @@ class Tracker:
     def finish(self) -> None:
         """Put everything that is still there."""
         for pod in self._pods.values():
-            self.missed["running"] += bool(pod.started_ns) or pod.present
-            if not pod.seen:
-                self.missed["unseen"] += 1
+            self.missed["running"] += pod.runs
+            self.missed["unseen"] += not pod.seen
             self._asked(pod)
         self._pods.clear()
         for name in list(self._apps):

@@ -26,6 +26,7 @@ from pathlib import Path
 import msgspec
 
 from licorne._wording import counted
+from licorne.core.nodes.constraints import CONSTRAINTS_TAG
 from licorne.core.nodes.devices import WHOLE
 from licorne.workload.device_models import OPENB_LABEL
 from licorne.workload.lines import App, Ask, Line, Node
@@ -39,7 +40,6 @@ GPU = "alibabacloud.com/gpu-milli"
 """The resource type of GPUs, in thousandths of a device."""
 LOAD = 0.9
 """The load that is aimed at if none is given."""
-CONSTRAINTS_TAG = "licorne/node-constraints"
 _MIB = 1 << 20
 _GRID = 30
 _NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
@@ -81,7 +81,9 @@ def read_openb(path: Path, *, how: str = "load", load: float = LOAD) -> Workload
     notes += [*_unknown_models(pods_file, pods, nodes), *cut_off]
     arrivals_ns = [pod.created_s * NANOSECONDS for pod in pods]
     if how == "load":
-        capacity = _total(node.res for node in nodes)
+        capacity: Counter[str] = Counter()
+        for node in nodes:
+            capacity.update(node.res)
         recorded, resource = peak_share(pods, arrivals_ns, capacity)
         if recorded > load:
             out = "a higher one can be reached with --load, and --as recorded takes these times"
@@ -154,11 +156,8 @@ def squeeze(pods: list[Pod], capacity: dict[str, int], load: float) -> tuple[lis
             low = middle
     arrivals_ns = at_scale(high)
     share, resource = peak_share(pods, arrivals_ns, capacity)
-    factor = f"arrival times × {high / whole:.6f}"
-    if high == whole:
-        factor = "arrival times as recorded"
-    elif high == 0:
-        factor = "all pods at once"
+    known = {whole: "arrival times as recorded", 0: "all pods at once"}
+    factor = known.get(high, f"arrival times × {high / whole:.6f}")
     return arrivals_ns, f"{factor}: peak demand would be {share:.1%} of {resource} if every pod started on arrival"
 
 
@@ -203,15 +202,8 @@ def _lines_of(pod: Pod, at_ns: int, *, stays: bool) -> list[Line]:
         expression = {"key": OPENB_LABEL, "operator": "In", "values": list(pod.models)}
         tags = {CONSTRAINTS_TAG: msgspec.json.encode({"nodeAffinity": [[expression]]}).decode()}
     application = App(at=at, id=pod.name, queue=f"root.{pod.qos.lower()}", user=pod.qos, tags={"namespace": pod.qos})
-    ask = Ask(
-        at=at,
-        key=pod.name,
-        app=pod.name,
-        res=pod.resource,
-        tags=tags,
-        duration_s=None if stays else pod.duration_s,
-    )
-    return [application, ask]
+    duration_s = None if stays else pod.duration_s
+    return [application, Ask(at=at, key=pod.name, app=pod.name, res=pod.resource, tags=tags, duration_s=duration_s)]
 
 
 def _read_nodes(path: Path, notes: list[str]) -> list[Node]:
@@ -270,11 +262,3 @@ def gpu_milli(row: Row) -> int:
     if each > WHOLE or (number > 1 and each != WHOLE):
         raise row.fault("gpu_milli", f"a pod has a share of one GPU, or whole ones: not {each} of each of {number}")
     return number * each
-
-
-def _total(resources: Iterable[dict[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for resource in resources:
-        for name, amount in resource.items():
-            total[name] = total.get(name, 0) + amount
-    return total

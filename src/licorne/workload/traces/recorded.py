@@ -131,8 +131,7 @@ class _Lines:
 
     @property
     def _at(self) -> float:
-        whole, rest = divmod(self.replay.now_ns - self._begins_ns, NANOSECONDS)
-        return whole + rest / NANOSECONDS if rest else whole
+        return lines.from_ns(self.replay.now_ns - self._begins_ns)
 
     def _begin_with_what_is_there(self) -> None:
         """Take in what the scheduler has at the checkpoint at which the run begins, as if it were reported then."""

@@ -13,7 +13,7 @@ import gzip
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Protocol
 
@@ -157,8 +157,7 @@ def parse_swf(
         job = _job(text, f"{file}:{number}")
         reason = "" if whole else unusable(job)
         if reason:
-            skip = skipped.setdefault(reason, SwfSkip(reason, 0, number))
-            skip.jobs += 1
+            skipped.setdefault(reason, SwfSkip(reason, 0, number)).jobs += 1
             continue
         if job.number in known:
             raise WorkloadError(f"{file}:{number}: number: job {job.number} stands in line {known[job.number]} already")
@@ -204,9 +203,7 @@ def _job(text: str, place: str) -> SwfJob:
 
 def _number(name: str, word: str, place: str) -> int:
     """Return the number of a column: integral where it is one."""
-    if DECIMAL.fullmatch(word) is None:
-        raise WorkloadError(f"{place}: {name}: {word[:40]!r} is no number")
-    value = float(word)
+    value = float(word) if DECIMAL.fullmatch(word) is not None else nan
     if not isfinite(value):
         raise WorkloadError(f"{place}: {name}: {word[:40]!r} is no number")
     if name in _WHOLE and value != int(value):
