@@ -21,8 +21,6 @@ from licorne.state.recording.replay import replay_from
 SAMPLES: Final = 240
 SHARES: Final = 500
 DECISIONS: Final = 10_000
-EVICTIONS: Final = (Termination.PREEMPTED_BY_SCHEDULER, Termination.TIMEOUT)
-"""Why an allocation ends by a decision of the scheduler, not of the resource manager."""
 Key = tuple[str, str, str]
 """Partition, queue and type of resource that is guaranteed to it."""
 
@@ -59,8 +57,12 @@ class Timeline:
     def decided(self, now_ns: int, outputs: Iterable[Output]) -> None:
         """Note what of some messages is a decision: a new allocation, or an eviction."""
         for output in outputs:
-            if isinstance(output, NewAllocation) or (isinstance(output, Released) and _evicts(output)):
-                self.decisions.append((now_ns, output))
+            match output:
+                case (
+                    NewAllocation()
+                    | Released(ask=False, termination=Termination.PREEMPTED_BY_SCHEDULER | Termination.TIMEOUT)
+                ):
+                    self.decisions.append((now_ns, output))
 
     def sample(self, now_ns: int, found: Iterable[tuple[Key, Share]]) -> None:
         """Note shares, those of the largest guarantees if there are too many."""
@@ -69,10 +71,6 @@ class Timeline:
         before = self.samples[-1].keys if self.samples else keys
         amounts = array("d", (amount for _, share in largest for amount in share))
         self.samples.append(Sample(now_ns, before if before == keys else keys, amounts))
-
-
-def _evicts(output: Released) -> bool:
-    return not output.ask and output.termination in EVICTIONS
 
 
 def shares_of(partitions: Iterable[Partition]) -> Iterator[tuple[Key, Share]]:

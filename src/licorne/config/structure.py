@@ -44,6 +44,9 @@ def check_config(config: RawConfig, quantities: Quantities, notes: Notes) -> dic
             roots[index] = root
     # The original builds the partitions after all checks have passed, and finds some faults only then.
     for root in roots.values():
+        if root.name != ROOT:
+            message = f"the root queue must be spelled 'root', not '{root.name}'"
+            notes.fault("root-spelling", root.spot("name"), message)
         _check_build(root, quantities, notes)
     return roots
 
@@ -134,14 +137,7 @@ def _check_max_applications(queue: RawQueue, notes: Notes) -> None:
 # -- found by the original only when it builds the partition --------------------------------------------
 
 
-def _check_build(root: RawQueue, quantities: Quantities, notes: Notes) -> None:
-    if root.name != ROOT:
-        message = f"the root queue must be spelled 'root', not '{root.name}'"
-        notes.fault("root-spelling", root.spot("name"), message)
-    _check_build_queue(root, quantities, notes)
-
-
-def _check_build_queue(queue: RawQueue, quantities: Quantities, notes: Notes) -> None:
+def _check_build(queue: RawQueue, quantities: Quantities, notes: Notes) -> None:
     for key in ("adminacl", "submitacl"):
         text = getattr(queue, key)
         try:
@@ -156,7 +152,7 @@ def _check_build_queue(queue: RawQueue, quantities: Quantities, notes: Notes) ->
         quantities.of(template.resources.guaranteed)
         quantities.of(template.resources.max)
     for child in queue.queues or ():
-        _check_build_queue(child, quantities, notes)
+        _check_build(child, quantities, notes)
 
 
 def ancestors(path: str) -> Iterator[str]:

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from io import TextIOWrapper
 from math import inf
 from pathlib import Path
@@ -301,14 +301,9 @@ def simulate(
     )
     with ExitStack() as files:
         if decisions is not None:
-            simulation.write_decisions(files.enter_context(_text_file(decisions)))
+            stream = files.enter_context(opened(files.enter_context(finished_file(decisions)), decisions))
+            simulation.write_decisions(files.enter_context(TextIOWrapper(stream, encoding="utf-8")))
         return simulation.run(progress)
-
-
-@contextmanager
-def _text_file(path: Path) -> Iterator[IO[str]]:
-    with finished_file(path) as part, opened(part, path) as stream, TextIOWrapper(stream, encoding="utf-8") as text:
-        yield text
 
 
 def _run_batch(simulation: SimulatedCluster, lines: Sequence[Line], progress: Progress | None) -> None:

@@ -31,17 +31,13 @@ class RowWriter(Generic[Row]):
     """Writes rows of one class to a stream."""
 
     def __init__(self, stream: IO[bytes], kind: type[Row], *, as_csv: bool) -> None:
-        self._stream = stream
-        self._encode = msgspec.json.Encoder().encode
-        self.write: Callable[[Row], object] = self._write_line
+        encode = msgspec.json.Encoder().encode
+        self.write: Callable[[Row], object] = lambda row: stream.write(encode(row) + b"\n")
         if as_csv:
             names = kind.__struct_fields__
             rows = csv.writer(_Text(stream), lineterminator="\n")
             rows.writerow(names)
             self.write = lambda row: rows.writerow([getattr(row, name) for name in names])
-
-    def _write_line(self, row: Row) -> None:
-        self._stream.write(self._encode(row) + b"\n")
 
 
 class _Text:

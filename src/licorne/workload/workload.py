@@ -328,20 +328,17 @@ class _Reader:
             if line.version not in (1, 2):
                 raise self.fault(number, "version", f"{line.version} is unknown; versions 1 and 2 can be read")
             self.meta = line
-            if line.version == 1:
-                self.check_version_1(number, line)
-            return
-        if self.meta is None:
+        elif self.meta is None:
             raise self.fault(number, "t", 'the first line must be of kind "meta"')
-        if self.config is not None:
+        elif self.config is not None:
             raise self.fault(number, "t", 'there is a "config" line already; a change of it is a "reload"')
-        if self.meta.version == 2 and self.lines:
+        elif self.meta.version == 2 and self.lines:
             raise self.fault(number, "t", '"config" must stand before every other line but "meta"')
+        else:
+            self.config, self.config_number = line, number
         if self.meta.version == 1:
             self.check_version_1(number, line)
-        self.config = line
-        self.config_number = number
-        if line.at is not None:
+        elif line is self.config and line.at is not None:
             self.clock(number, line.at)
 
     def check_version_1(self, number: int, line: Line) -> None:

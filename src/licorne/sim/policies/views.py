@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from licorne.core.nodes.devices import NO_DEMAND, Demand
 from licorne.workload.device_models import accepted_models, model_of
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-class Known:
+class Known(NamedTuple):
     """What the simulator knows besides the scheduler: the line of a pod, by application and key."""
 
-    def __init__(self, types: Types, pod: Callable[[str, str], ModelPod | None]) -> None:
-        self.types = types
-        self.pod = pod
+    types: Types
+    pod: Callable[[str, str], ModelPod | None]
 
 
 class _View:

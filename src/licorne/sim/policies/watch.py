@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import IO, Any, Self, TypeVar
 
 from licorne.sim.policies.interface import PolicyError
@@ -119,9 +119,7 @@ class Watch:
             self._arm(self.limit_s)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop the timer."""
         if self._before is None:
             return
