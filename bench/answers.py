@@ -36,8 +36,8 @@ from licorne.host.web.rest.state import full_state
 from licorne.si.callback import ResourceManagerCallback
 from licorne.sim.collector import quiet_collector
 from licorne.state.dump import read_dump
-from licorne.state.restore import Outputs, restore
-from licorne.state.restored import Restored
+from licorne.state.restore import restore
+from licorne.state.restored import Outputs, Restored
 
 NODES: Final = 5_000
 ASKS: Final = 100_000

@@ -20,7 +20,7 @@ import msgspec
 from licorne import SchedulerAPI
 from licorne.si import messages, v19
 from licorne.state.recording import Recorder, Replay, add_checkpoint, choose_run, replay_from
-from licorne.state.recording.checkpoints import checkpoints_in
+from licorne.state.recording.folder import checkpoints_in
 
 REQUEST: Final = 1_000
 SECOND_NS: Final = 10**9

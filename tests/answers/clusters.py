@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from answers.dumps import full_state
 from licorne.answers import applied, changes
-from licorne.answers.asks import Wanted
+from licorne.answers.asks import ChangeError, Wanted
 from licorne.config import ConfigError, as_data
 from licorne.core.base.states import SECOND_NS
 from licorne.si.messages import Allocation, Input, Output, Release, Released, Termination
@@ -267,7 +267,7 @@ def is_placed_later(dump: bytes, made: Iterable[changes.Change], key: str) -> bo
         return True
     try:
         applied.apply(restored, _wanted(restored, key), list(made), restored.now_ns + LONG_S * SECOND_NS)
-    except applied.ChangeError:
+    except ChangeError:
         return False
     return _comes_to_run(restored, key, going, LONG_S)
 

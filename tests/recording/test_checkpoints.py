@@ -23,9 +23,9 @@ from licorne.state.recording import (
 )
 from licorne.state.recording.blocks import MAGIC, read_blocks
 from licorne.state.recording.checkpointer import ENTRIES_BETWEEN, is_due
-from licorne.state.recording.checkpoints import checkpoints_in, place_of, read, time_of, write
+from licorne.state.recording.checkpoints import place_of, read, time_of, write
 from licorne.state.recording.entries import TIME
-from licorne.state.recording.folder import segments_in
+from licorne.state.recording.folder import checkpoints_in, segments_in
 from licorne.state.recording.replay import last_ns
 from recording.recorded import record_history
 

@@ -30,8 +30,8 @@ from licorne.state.recording import (
     replay_from,
     retention,
 )
-from licorne.state.recording.checkpoints import checkpoints_in, place_of
-from licorne.state.recording.folder import segment_number, segments_in
+from licorne.state.recording.checkpoints import place_of
+from licorne.state.recording.folder import checkpoints_in, segment_number, segments_in
 from licorne.state.recording.retention import files_in, make_room
 from licorne.state.recording.runs import read_run
 from licorne.state.restored import Outputs

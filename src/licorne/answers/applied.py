@@ -266,6 +266,3 @@ def _limits(
     if not any(found):
         raise ChangeError(f"the configuration has no limit of {change.kind} {name} at {change.queue}")
     return [limit for limit in found if limit is not None]
-
-
-__all__ = ["HOSTNAMES", "ChangeError", "Wanted", "apply", "parsed"]

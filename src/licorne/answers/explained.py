@@ -18,7 +18,8 @@ from licorne.core.api import SchedulerAPI
 from licorne.state.exact import restore_checkpoint
 from licorne.state.recording import choose_run
 from licorne.state.recording.folder import is_recording
-from licorne.state.restore import Restored, restore
+from licorne.state.restore import restore
+from licorne.state.restored import Restored
 from licorne.state.source import fetch
 
 

@@ -303,6 +303,3 @@ class Trials:
         if self._is_wanted(output):
             self.wanted = replace(self.wanted, key=key)
         return asked_again(self.partition, alloc, key=key, placeholder=False, max_allocations=1)
-
-
-__all__ = ["Home", "Outcome", "Trials", "Wanted", "horizon_ns"]

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from licorne.answers.above_max import above_max
+from licorne.answers.asks import Wanted
 from licorne.answers.chain import Chain, chain
 from licorne.answers.pods import POD_NAMESPACE, pod_name, pod_names
 from licorne.answers.proposals import Proposals, propose
-from licorne.answers.trials import Home, Wanted
+from licorne.answers.trials import Home
 from licorne.answers.weighed import Weighed, weighed
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain

@@ -28,7 +28,7 @@ from licorne.si.partitions import short_partition
 from licorne.state.configuration import as_yaml
 from licorne.state.dump import FETCH_AGAIN, REMEDY, Dump, DumpError
 from licorne.state.exact import restore_exactly
-from licorne.state.restored import Note, Outputs, Restored, UnknownNameError
+from licorne.state.restored import Note, Outputs, Restored
 
 WITHOUT: Final = {
     "nodes": "no node is known",
@@ -435,6 +435,3 @@ def _open(queue: dict[str, Any]) -> None:
         queue.pop(key, None)
     for child in queue.get("queues") or ():
         _open(child)
-
-
-__all__ = ["Note", "Outputs", "Restored", "UnknownNameError", "restore"]

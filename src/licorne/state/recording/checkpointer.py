@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from .checkpoints import checkpoints_in
+from .folder import checkpoints_in
 
 ENTRIES_BETWEEN: Final = 100_000
 """Entries after which a run gets a checkpoint, however few bytes they are: where little happens they are compressed to a tenth, and

@@ -21,7 +21,7 @@ from licorne._bounded import CHECKPOINT_BYTES, UNDECODABLE, few_containers, unpa
 from licorne._files import file_bytes, opened
 
 from .blocks import HEADER
-from .folder import UNREADABLE, RecordingError, checkpoints_in, write_in_one_step
+from .folder import UNREADABLE, RecordingError, write_in_one_step
 
 MAGIC: Final = b"licorne checkpoint in a recording, format 1\n"
 LEVEL: Final = 1
@@ -116,6 +116,3 @@ def time_of(path: Path) -> int:
 def place_of(path: Path) -> Place:
     """Return the place of a checkpoint in its run."""
     return Place(*map(int, path.name.split("-")[1:]))
-
-
-__all__ = ["Place", "Saved", "checkpoints_in", "place_of", "read", "time_of", "write"]

@@ -28,12 +28,12 @@ from licorne.si.messages import Input, Output
 
 from . import entries
 from .blocks import Rest, block_bytes, read_blocks
-from .checkpoints import Place, Saved, checkpoints_in, place_of, time_of
+from .checkpoints import Place, Saved, place_of, time_of
 from .checkpoints import read as read_saved
 from .checkpoints import write as write_saved
 from .digest import Digest
 from .entries import Entry
-from .folder import UNREADABLE, RecordingError, read_manifest, segment_number, segments_in
+from .folder import UNREADABLE, RecordingError, checkpoints_in, read_manifest, segment_number, segments_in
 from .runs import Run, first_usable
 
 OnOutput = Callable[[str, Sequence[Output]], object]

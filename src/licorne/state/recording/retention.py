@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from .bounds import Bounds
-from .checkpoints import checkpoints_in, place_of
+from .checkpoints import place_of
 from .checkpoints import read as read_saved
-from .folder import RecordingError, runs_in, segment_number, segments_in
+from .folder import RecordingError, checkpoints_in, runs_in, segment_number, segments_in
 
 RUNS_MAX: Final = 1_000
 """Most runs that a recording keeps, however small they are; the oldest go first."""

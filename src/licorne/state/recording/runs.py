@@ -13,9 +13,9 @@ from licorne.si.messages import AddApplication
 
 from . import entries
 from .blocks import Rest, read_blocks
-from .checkpoints import Saved, checkpoints_in
+from .checkpoints import Saved
 from .checkpoints import read as read_saved
-from .folder import UNREADABLE, RecordingError, read_manifest, runs_in, segment_number, segments_in
+from .folder import UNREADABLE, RecordingError, checkpoints_in, read_manifest, runs_in, segment_number, segments_in
 
 
 class Run(msgspec.Struct, frozen=True):
