@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from licorne.config.quantity import spoken
 from licorne.core.base.states import SECOND_NS
+from licorne.core.partition import Partition
 from licorne.core.preemption.quota_start import over
 from licorne.state.exact import restore_checkpoint
+from licorne.state.restored import Restored
 from licorne.workload.quantities import duration
-
-if TYPE_CHECKING:
-    from licorne.core.partition import Partition
-    from licorne.state.restored import Restored
 
 
 def above_max(partition: Partition) -> dict[str, str]:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -30,13 +30,10 @@ from licorne.config import as_data
 from licorne.config.quantity import parse_queue_quantity, spoken
 from licorne.core.base.tags import GUARANTEED_TAG, MAX_APPLICATIONS_TAG, MAX_TAG
 from licorne.core.inputs.admission import apply_namespace_tags
-from licorne.core.nodes.constraints import CORDON, FIELD_NAME, LABEL_PREFIX, TAINTS_ATTRIBUTE
+from licorne.core.nodes.constraints import CORDON, FIELD_NAME, LABEL_PREFIX, TAINTS_ATTRIBUTE, Taint
+from licorne.core.partition import Partition
 from licorne.si import messages, v19
 from licorne.state.restored import Restored
-
-if TYPE_CHECKING:
-    from licorne.core.nodes.constraints import Taint
-    from licorne.core.partition import Partition
 
 HOSTNAMES: Final = ("si/hostname", f"{LABEL_PREFIX}kubernetes.io/hostname", LABEL_PREFIX + FIELD_NAME)
 """Attributes that hold the name of the node."""

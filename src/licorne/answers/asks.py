@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -24,12 +24,10 @@ from licorne.answers.changes import (
 from licorne.core.gangs.atomic import GROUPS_TAG
 from licorne.core.inspection.reported import asked_again
 from licorne.core.nodes.constraints import CONSTRAINTS_TAG
+from licorne.core.partition import Partition
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask
 from licorne.si import messages
-
-if TYPE_CHECKING:
-    from licorne.core.partition import Partition
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask
 
 AskChange = LessAsked | Tolerates | Unconstrained | Priority | OtherQueue | MoreMembers | FewerMembers
 

@@ -12,10 +12,9 @@ trials come first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from licorne.core.partition import Partition
+from licorne.core.partition import Partition
 
 WORK_MAX: Final = 16_000_000
 """Steps of all trials of one question."""

@@ -8,20 +8,18 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import sentence
+from licorne.core.nodes.node import Node
+from licorne.core.partition import Partition
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask
 from licorne.core.queues.bounds import missing, queue_bounds
 from licorne.si.rest_objects import WaitingReason
-
-if TYPE_CHECKING:
-    from licorne.core.nodes.node import Node
-    from licorne.core.partition import Partition
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask
 
 NEAREST: Final = 5
 """How many of the nodes that come nearest to taking an ask are told."""

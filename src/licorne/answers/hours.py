@@ -9,16 +9,14 @@ that is asked for is not repeated, as far as a checkpoint replaces it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from licorne.answers.shares import Hours, HoursUsed
+from licorne.core.partition import Partition
 from licorne.state.recording import Replay, Run
+from licorne.state.recording.checkpoints import Saved
 from licorne.state.recording.entries import TIME
 from licorne.state.recording.replay import replay_from_newest
-
-if TYPE_CHECKING:
-    from licorne.core.partition import Partition
-    from licorne.state.recording.checkpoints import Saved
 
 HOUR_NS: Final = 3600 * 10**9
 Owner = tuple[str, str, str, str]

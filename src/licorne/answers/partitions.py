@@ -9,9 +9,9 @@ be in the queues that they ask for, since nothing places them here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,17 +20,13 @@ from licorne.answers.pods import pod_name
 from licorne.config import Pod, RunningPartition
 from licorne.config.model import PartitionConfig
 from licorne.core.inputs.admission import identity
+from licorne.core.partition import Partition
 from licorne.core.placement.placer import PlacementRequest, Placer, Verdict, is_forced
 from licorne.core.placement.static_tree import StaticTree
+from licorne.si.messages import AddApplication
+from licorne.state.restored import Restored
 from licorne.workload.lines import App, Ask, Node
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from licorne.core.partition import Partition
-    from licorne.si.messages import AddApplication
-    from licorne.state.restored import Restored
-    from licorne.workload.workload import Workload
+from licorne.workload.workload import Workload
 
 PARTITION = "default"
 """A workload has one partition."""

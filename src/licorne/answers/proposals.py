@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import combinations, islice
 from math import comb, gcd
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -48,10 +48,8 @@ from licorne.answers.changes import (
 from licorne.answers.repairs import SIZE_MAX, Order, above_all, is_alone, openings, other_queues, own_node, running
 from licorne.answers.trials import Home, Outcome, Trials
 from licorne.core.base.states import SECOND_NS
+from licorne.core.queues.ask import Ask
 from licorne.state.copies import on_a_copy
-
-if TYPE_CHECKING:
-    from licorne.core.queues.ask import Ask
 
 ROUNDS_MAX: Final = 12
 """How often a search adds changes. Amounts at least double each time, and nodes and allocations that end become eight times as many."""

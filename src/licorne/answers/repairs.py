@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from licorne.answers import changes
 from licorne.answers.applied import HOSTNAMES
@@ -18,16 +18,14 @@ from licorne.answers.pods import pod_name
 from licorne.core.constants import PRIORITY_HIGHEST
 from licorne.core.inspection import explain
 from licorne.core.nodes.constraints import CORDON, FEATURE, HOST_PORT, LABEL_PREFIX, Expression, NodeLabels
+from licorne.core.nodes.node import Need, Node
+from licorne.core.partition import Partition
 from licorne.core.placement.placer import PlacementRequest
 from licorne.core.preemption.ranking import is_reluctant, victim_order
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask
 from licorne.core.queues.bounds import missing
-
-if TYPE_CHECKING:
-    from licorne.core.nodes.node import Need, Node
-    from licorne.core.partition import Partition
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask
-    from licorne.core.queues.usage import Tracker
+from licorne.core.queues.usage import Tracker
 
 QUEUES_MAX: Final = 3
 """More queues than this are not tried for an ask that might go to another one."""

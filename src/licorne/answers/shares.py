@@ -15,18 +15,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from licorne.core.base.states import SECOND_NS
+from licorne.core.partition import Partition
+from licorne.core.queues.queue import Queue
+from licorne.core.queues.usage import Tracker
 from licorne.state.restored import Note, Restored
 from licorne.workload.quantities import bounded
-
-if TYPE_CHECKING:
-    from licorne.core.partition import Partition
-    from licorne.core.queues.queue import Queue
-    from licorne.core.queues.usage import Tracker
 
 UNGUARANTEED: Final = "(unguaranteed)"
 """The lender of what is guaranteed to no queue."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -23,15 +23,13 @@ from licorne.answers.changes import Change, End
 from licorne.answers.repairs import Order, Present, obstacles, repairs
 from licorne.core.base.states import COMPLETING_TIMEOUT_NS, SECOND_NS, TIME_MAX_NS
 from licorne.core.inspection.reported import asked_again
+from licorne.core.partition import Partition
 from licorne.core.preemption.guarantee_preemption import RETRY_NS
 from licorne.core.preemption.planned_usage import can_preempt
+from licorne.core.queues.ask import Ask
 from licorne.si import messages
 from licorne.state.copies import on_a_copy
 from licorne.state.restored import Restored
-
-if TYPE_CHECKING:
-    from licorne.core.partition import Partition
-    from licorne.core.queues.ask import Ask
 
 STEP_NS: Final = SECOND_NS
 """Deadlines that are nearer to each other than this are handled at the same time."""

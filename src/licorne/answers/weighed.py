@@ -7,16 +7,13 @@ moment of a recording just after it.
 from __future__ import annotations
 
 from math import floor
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from licorne.core.nodes.node import Need, Node
 from licorne.core.nodes.preferences import CANDIDATES_MAX, WEIGHED, WEIGHTS, scores
-
-if TYPE_CHECKING:
-    from licorne.core.nodes.node import Need, Node
-    from licorne.core.partition import Partition
-    from licorne.core.queues.ask import Ask
+from licorne.core.partition import Partition
+from licorne.core.queues.ask import Ask
 
 
 class Points(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -25,13 +25,11 @@ from licorne.answers.weighed import Weighed, weighed
 from licorne.core.base.states import SECOND_NS
 from licorne.core.inspection import explain
 from licorne.core.inspection.sentences import advised, leading_sentence, most_important, summary
+from licorne.core.partition import Partition
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask
 from licorne.si.rest_objects import LogEntry
 from licorne.state.restored import Note, UnknownNameError
-
-if TYPE_CHECKING:
-    from licorne.core.partition import Partition
-    from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask
 
 
 class Group(msgspec.Struct, frozen=True):

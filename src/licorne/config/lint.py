@@ -56,11 +56,11 @@ def _lint_partition(partition: RawPartition, notes: Notes) -> None:
     if resolver is not None and resolver.type not in _RESOLVERS:
         message = f"'{resolver.type}' is no user group resolver: os, ldap or test; each user is in a group of that name"
         notes.warn("resolver-unknown", resolver.spot("type"), message)
-    weights = partition.nodesortpolicy.resourceweights if partition.nodesortpolicy is not None else None
-    if weights and not any(weight for weight, _ in weights.values()):
-        assert partition.nodesortpolicy is not None
+    policy = partition.nodesortpolicy
+    weights = policy.resourceweights if policy is not None else None
+    if policy is not None and weights and not any(weight for weight, _ in weights.values()):
         message = "all weights are zero, so all nodes have the same score; leave the weights out for the default"
-        notes.warn("weights-zero", partition.nodesortpolicy.spot("resourceweights"), message)
+        notes.warn("weights-zero", policy.spot("resourceweights"), message)
     for name, (_, spot) in (weights or {}).items():
         meant = meant_resource(name)
         if meant:

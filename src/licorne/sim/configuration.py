@@ -6,14 +6,10 @@ simulates without a configuration of their own would otherwise see no more than 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from licorne.core.placement.rules import PlacementRule
+from licorne.sim.simulation import SimulatedCluster
 from licorne.workload.lines import App
 from licorne.workload.workload import LineStream, Workload
-
-if TYPE_CHECKING:
-    from licorne.core.placement.rules import PlacementRule
-    from licorne.sim.simulation import SimulatedCluster
 
 
 def configuration(workload: Workload, simulation: SimulatedCluster, *, given: bool) -> str:

@@ -29,22 +29,17 @@ released or changed: more room can come from nowhere else.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from licorne.config.simulation import JOB_ORDER, JobRules, job_rules
+from licorne.core.queues.queue import Queue
 from licorne.si import messages
+from licorne.sim.model import Pod, ResourceManager
 from licorne.workload.joborders import NEED_ESTIMATE, ORDERS, Key
 from licorne.workload.lines import Ask, to_ns
 from licorne.workload.measure import NANOSECONDS
 from licorne.workload.workload import Workload, WorkloadError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from licorne.core.queues.queue import Queue
-    from licorne.sim.model import Pod, ResourceManager
 
 NEVER_NS = sys.maxsize
 """The limit of a head that is not expected to start at all: it delays nothing."""

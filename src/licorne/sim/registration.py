@@ -32,15 +32,14 @@ def register(
         WorkloadError: a setting or the configuration of the workload is not usable.
         RegistrationError: `config` is not usable.
     """
+    place = workload.config_place
     check_settings(settings)
     read_settings(settings)
     try:
         check_settings(workload.extra)
         read_settings(workload.extra)
     except SettingsError as error:
-        raise WorkloadError(
-            f"{workload.config_place}: extra: {error}" if workload.config_place else str(error)
-        ) from None
+        raise WorkloadError(f"{place}: extra: {error}" if place else str(error)) from None
     request = v19.RegisterResourceManagerRequest(
         rm_id=rm_id,
         version="1",
@@ -53,13 +52,13 @@ def register(
     except RegistrationError as error:
         if config is not None:
             raise RegistrationError(refused_configuration(config, "<config>", error)) from None
-        label = f"{workload.config_place}: yaml" if workload.config_place else "yaml"
+        label = f"{place}: yaml" if place else "yaml"
         raise WorkloadError(refused_configuration(request.config, label, error)) from None
     try:
         return api.cluster.partition(rm_id, PARTITION)
     except KeyError:
-        place = f"{workload.config_place}: yaml: " if workload.config_place and config is None else ""
-        message = f"{place}the configuration has no partition {PARTITION!r}, where a workload's applications go"
+        prefix = f"{place}: yaml: " if place and config is None else ""
+        message = f"{prefix}the configuration has no partition {PARTITION!r}, where a workload's applications go"
         raise WorkloadError(message) from None
 
 

@@ -125,11 +125,10 @@ class Simulation:
         loaded = load_policies(policies, policy_timeout_s)
         workload = load_workload(workload)
         if not 0 <= since_s < (inf if until_s is None else until_s):
-            raise ValueError(
-                f"the window from {since_s:g} s to {until_s:g} s is empty"
-                if until_s is not None
-                else f"since_s: {since_s}"
+            fault = (
+                f"since_s: {since_s}" if until_s is None else f"the window from {since_s:g} s to {until_s:g} s is empty"
             )
+            raise ValueError(fault)
         if input_log is not None and loaded:
             raise ValueError(
                 "orders of policies are no inputs of the scheduler, so a recording of them cannot be replayed"

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from licorne.core.api import ConfigurationError, SchedulerAPI
 from licorne.core.gangs.timeout import OVER as PLACEHOLDERS_OVER
 from licorne.core.input_log import InputLog
+from licorne.core.queues.queue import Queue
 from licorne.core.strict import holds
 from licorne.si import messages, v19
 from licorne.sim.evictions import EvictionCosts, cause
@@ -33,9 +33,6 @@ from licorne.workload import lines
 from licorne.workload.devices import devices_of
 from licorne.workload.measure import NANOSECONDS
 from licorne.workload.workload import Workload
-
-if TYPE_CHECKING:
-    from licorne.core.queues.queue import Queue
 
 RM_ID = "simulator"
 NO_RESERVATIONS = {"reservation.enabled": "false"}

@@ -17,23 +17,16 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from licorne.sim.observer import Observer
-from licorne.sim.pods import COMPLETED
+from licorne.sim.pods import COMPLETED, PodRecord
 from licorne.workload.finished import written
-from licorne.workload.lines import Ask, Node
+from licorne.workload.lines import Ask, Line, Node
 from licorne.workload.traces.batch import CORE
-from licorne.workload.traces.swf import SwfJob, write_jobs
-from licorne.workload.workload import LineStream
-
-if TYPE_CHECKING:
-    from licorne.sim.pods import PodRecord
-    from licorne.workload.lines import Line
-    from licorne.workload.traces.swf import Writable
-    from licorne.workload.workload import Workload
+from licorne.workload.traces.swf import SwfJob, Writable, write_jobs
+from licorne.workload.workload import LineStream, Workload
 
 ENDED, FAILED, CANCELLED, UNKNOWN = 1, 0, 5, -1
 """States of a job: it ended by itself; it was ended; it never ran; it runs to the end of the simulation."""
@@ -106,10 +99,6 @@ class SwfOutcome(Observer):
 
         They have the numbers of the log that was simulated, if it was one, else numbers from 1.
         """
-        write_jobs(stream, *self._parts())
-
-    def _parts(self) -> tuple[list[tuple[str, str]], Iterator[SwfJob]]:
-        """Return the labels of the header of the log, and an iterator that makes its jobs one by one."""
         # Pods are told as they end, so the order in which applications became known says nothing about submission.
         # Two sorts, of which the second keeps the order of the first, need no pair of keys for each application.
         ordered = sorted(self._applications, key=lambda name: self._applications[name].first_line)
@@ -121,7 +110,7 @@ class SwfOutcome(Observer):
             _job(int(name.removeprefix("job-")) if numbered else place, self._applications[name], users, queues)
             for place, name in enumerate(ordered, 1)
         )
-        return self._labels(len(ordered), users, queues), jobs
+        write_jobs(stream, self._labels(len(ordered), users, queues), jobs)
 
     def _labels(self, jobs: int, users: Mapping[str, int], queues: Mapping[str, int]) -> list[tuple[str, str]]:
         nodes = [line for line in self._workload.lines if type(line) is Node]

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from licorne.core.nodes.devices import HostChoice
+from licorne.core.nodes.node import Node as CoreNode
+from licorne.core.partition import Partition
+from licorne.core.queues.application import Application as CoreApplication
+from licorne.core.queues.ask import Ask as CoreAsk
+from licorne.core.queues.queue import Queue as CoreQueue
 from licorne.core.scheduling.host_orders import HostOrders
+from licorne.sim.model import Pod as ModelPod
 from licorne.sim.policies.calls import KEY, Caller
 from licorne.sim.policies.interface import Key, Policy
 from licorne.sim.policies.loading import Loaded
 from licorne.sim.policies.views import Application, Known, Node, NodeBefore, PlannedPod, Pod, Queue
 from licorne.sim.policies.watch import Watch
 from licorne.workload.lines import Ask, Line
-
-if TYPE_CHECKING:
-    from licorne.core.nodes.devices import HostChoice
-    from licorne.core.nodes.node import Node as CoreNode
-    from licorne.core.partition import Partition
-    from licorne.core.queues.application import Application as CoreApplication
-    from licorne.core.queues.ask import Ask as CoreAsk
-    from licorne.core.queues.queue import Queue as CoreQueue
-    from licorne.sim.model import Pod as ModelPod
 
 _EXPECTED = {
     "node_key": KEY,

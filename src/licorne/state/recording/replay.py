@@ -205,16 +205,9 @@ class Replay:
         if not self._waiting or self._next_ns is not None:
             return None
         counts = self._calls, self._digest.allocations, self._digest.count
-        return Saved(
-            self.place,
-            self._now_ns,
-            *counts,
-            self.left_ns,
-            dict(self._said),
-            self.api.checkpoint(),
-            self.position,
-            dict(self.settings),
-        )
+        state, settings = self.api.checkpoint(), dict(self.settings)
+        said = dict(self._said)
+        return Saved(self.place, self._now_ns, *counts, self.left_ns, said, state, self.position, settings)
 
     def _resume(self, saved: Saved) -> None:
         """Begin the repetition at a checkpoint; raises RecordingError if this version of licorne cannot restore it."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
@@ -20,9 +20,6 @@ from licorne.workload.workload import ASKS_MAX, Mode, OptionError, Workload, exp
 from licorne.workload.yaml_files.faults import Problem, YamlFileError
 from licorne.workload.yaml_files.reading import Problems, compose_text
 from licorne.workload.yaml_files.repair import convert
-
-if TYPE_CHECKING:
-    from typing import Self
 
 _T = TypeVar("_T")
 _SCENARIO: Final = re.compile(r"(?m)^scenario\s*:")

@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import merge
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from licorne.workload.lines import App, Ask, Line, TaskGroup
 from licorne.workload.scenarios.draws import Source
+from licorne.workload.scenarios.plan import Class, Person, Plan
 from licorne.workload.scenarios.rates import arrivals, burst, merged_bursts
 from licorne.workload.scenarios.timeline import Timeline
 from licorne.workload.scenarios.values import MICROSECONDS, Variable, filled, seconds
 from licorne.workload.workload import LineStream, WorkloadError
-
-if TYPE_CHECKING:
-    from licorne.workload.scenarios.plan import Class, Person, Plan
 
 GROUP: Final = "pods"
 """The task group of a gang."""

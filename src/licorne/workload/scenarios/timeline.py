@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,10 +15,8 @@ from licorne.core.nodes.constraints import LABEL_PREFIX, TAINTS_ATTRIBUTE
 from licorne.workload.lines import Line, Node, NodeDrain, NodeRemove, NodeUndrain, Reload
 from licorne.workload.scenarios.document import NODES_MAX, Pool
 from licorne.workload.scenarios.draws import Source
+from licorne.workload.scenarios.plan import Happening, Plan
 from licorne.workload.scenarios.values import seconds
-
-if TYPE_CHECKING:
-    from licorne.workload.scenarios.plan import Happening, Plan
 
 
 class Nodes:
