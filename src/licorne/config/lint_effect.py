@@ -34,9 +34,9 @@ def _lint_later_rules(rules: list[RawRule], root: RawQueue, notes: Notes) -> Non
         return  # then no rule places anything
     open_leaves = set(_open_leaves(root, ROOT, False))
     for number, rule in enumerate(rules[:-1]):
-        if _is_without_condition(rule) and fixed_path(rule) in open_leaves:
+        if _is_without_condition(rule) and (path := fixed_path(rule)) in open_leaves:
             message = (
-                f"rule {number + 1} places every application that comes to it in {fixed_path(rule)}, to which everybody may "
+                f"rule {number + 1} places every application that comes to it in {path}, to which everybody may "
                 "submit, so none comes to this rule or a later one; move it up, give the other a filter, or leave it out"
             )
             notes.warn("rule-unreached", rules[number + 1].spot("name"), message)

@@ -43,7 +43,7 @@ def compiles(text: str) -> bool:
 
 
 def fixed_path(rule: RawRule) -> str:
-    """Return the full path of a queue, in lower case, to which a `fixed` rule leads whose parent rules are fixed too."""
+    """Return the path of a queue, in lower case, to which a `fixed` rule leads whose parent rules are fixed too."""
     value = rule.value.lower()
     if rule.parent is not None:
         return f"{fixed_path(rule.parent)}.{value}"

@@ -59,7 +59,7 @@ def restore_checkpoint(data: bytes, config: str | None = None, *, check: bool) -
 def starting_point(
     api: SchedulerAPI, managers: Mapping[str, Callback], now_ns: int, outputs: Outputs, remark: str = ""
 ) -> Restored:
-    """Return a scheduler with these resource managers as a starting point for answers about the first of them, with its notes.
+    """Return a scheduler as a starting point for answers about the first of its resource managers, with its notes.
 
     `remark`: what else was left out, in words; empty if nothing was.
     """

@@ -38,10 +38,13 @@ WITHOUT: Final = {
 }
 """What follows where a member of a dump is missing. All others only describe."""
 ASSUMED_OF_ASKS: Final = (
-    "each ask may preempt others at once, and each allocation may be evicted: a dump does not say who tried, or opted out",
     (
-        "what the resource manager alone knows keeps no ask off a node: affinity, spread, ports, volumes, and labels and "
-        "taints unless licorne's resource manager sent them"
+        "each ask may preempt others at once, and each allocation may be evicted: a dump does not say who tried, or "
+        "opted out"
+    ),
+    (
+        "what the resource manager alone knows keeps no ask off a node: affinity, spread, ports, volumes, and labels "
+        "and taints unless licorne's resource manager sent them"
     ),
 )
 """What is assumed where asks wait."""

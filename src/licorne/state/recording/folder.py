@@ -110,7 +110,7 @@ def _begin(folder: Path) -> None:
 
 
 def write_in_one_step(path: Path, data: bytes) -> None:
-    """Write a file that only its owner may read, so that no crash leaves half of it; raises OSError as the file system does."""
+    """Write a file, which only its owner may read, so that no crash leaves half of it. Raises OSError."""
     new = path.with_name(f".{path.name}")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(data)
