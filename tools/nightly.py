@@ -24,7 +24,7 @@ TESTS = f"{PYTHON} -m pytest -n 2 --dist worksteal"
 GATE = "-m 'not nightly'"
 ATTACKS = "LICORNE_FUZZ=15000 LICORNE_SCHEMATHESIS=6000 LICORNE_FAULTS=100"
 ATTACKING = "tests/service/test_fuzz.py tests/service/test_faults.py tests/rest/test_schemathesis.py"
-SCHEDULES = "tests/kube/test_schedules.py"
+KUBE, SCHEDULES = "tests/kube", "tests/kube/test_schedules.py"
 SCENARIOS = ("tests/gangs_atomic", "tests/parking", "tests/preemption", "tests/reference", "tests/tenants")
 CLUSTERS = "distributed hypothesis pytest pytest-randomly pytest-timeout pytest-xdist"
 SPECS, PLAYED = "conformance/cases.tsv", "build/conformance-run"
@@ -52,12 +52,16 @@ PARTS = {
         (f"LICORNE_HYPOTHESIS=long LICORNE_MINUTES=40 {TESTS} -m '' --timeout 7200",),
     ),
     "long": Part(
-        "tests that run for minutes, but for those of `scenarios` and `schedules`",
-        (f"{TESTS} -m nightly -k 'not planted' --ignore {' --ignore '.join((SCHEDULES, *SCENARIOS))}",),
+        "tests that run for minutes, but for those of `scenarios`, `kills` and `schedules`",
+        (f"{TESTS} -m nightly -k 'not planted' --ignore {' --ignore '.join((KUBE, *SCENARIOS))}",),
     ),
     "scenarios": Part(
         "thousands of random scenarios of the core: without parking, beside the reference scheduler, evictions, gangs",
         (f"{TESTS} -m nightly -k 'not planted' {' '.join(SCENARIOS)}",),
+    ),
+    "kills": Part(
+        "licorne kube killed at each moment at which it waits for something",
+        (f"{TESTS} -m nightly -k 'not planted' {KUBE} --ignore {SCHEDULES}",),
     ),
     "schedules": Part(
         "thousands of random schedules of licorne kube", (f"{TESTS} -m nightly -k 'not planted' {SCHEDULES}",)

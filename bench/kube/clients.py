@@ -155,7 +155,7 @@ def measure_clients(count: int, in_flight: int, turns: int, say: Callable[[str],
                 found[client, loop].append(json.loads(said))
     finally:
         server.kill()
-        server.wait()
+        server.communicate()  # closes its output
     return [
         ClientFigures(
             client=client,

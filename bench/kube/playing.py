@@ -61,7 +61,7 @@ class Server:
     def end(self) -> None:
         """End it."""
         self._process.kill()
-        self._process.wait()
+        self._process.communicate()  # closes its output
 
 
 @contextmanager
