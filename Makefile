@@ -182,7 +182,7 @@ check: $(VENV)/dev  ## Check style, types, imports, format, and the files that a
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/lint-imports --no-cache --config .importlinter-runtime
+	$(BIN)/lint-imports --no-cache .importlinter-runtime
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
