@@ -181,7 +181,13 @@ def _find(partitions: list[Partition], name: str, held: Mapping[str, str]) -> _F
     applications = [_Found(each, each.applications[name], "") for each in partitions if name in each.applications]
     if applications:
         return _only(applications, name)
-    by_key = [_Found(part, app, key) for part, app, key, _ in _items(partitions) if key == name]
+    by_key = [
+        _Found(part, app, name)
+        for part in partitions
+        for app in part.applications.values()
+        for items in (app.asks, app.allocations)
+        if name in items
+    ]
     if by_key:
         return _only(by_key, name)
     pods = [_Found(part, app, key) for part, app, key, item in _items(partitions) if name in pod_names(item)]
@@ -199,8 +205,9 @@ def _find(partitions: list[Partition], name: str, held: Mapping[str, str]) -> _F
 def _items(partitions: list[Partition]) -> Iterator[tuple[Partition, Application, str, Ask]]:
     for part in partitions:
         for app in part.applications.values():
-            for key, item in (*app.asks.items(), *app.allocations.items()):
-                yield part, app, key, item
+            for items in (app.asks, app.allocations):
+                for key, item in items.items():
+                    yield part, app, key, item
 
 
 def _only(found: list[_Found], name: str) -> _Found:

@@ -269,7 +269,8 @@ class Collector(Observer):
         if bars is not None and len({bar.node for bar in bars}) > BARS_NODES_MAX:
             bars = None
         samples = self._values.get(("evenness",))
-        evenness_mean = None if samples is None else round(sum(samples.sums) / sum(samples.counts), 6)
+        number = sum(samples.counts) if samples is not None else 0
+        evenness_mean = round(sum(samples.sums) / number, 6) if samples is not None and number else None
         missing = self.never_placed()
         return Figures(
             label=label or result.workload,

@@ -88,12 +88,14 @@ def claim(folder: Path) -> int:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _begin(folder)
-    except (OSError, RecordingError) as error:
+    except BlockingIOError:
         os.close(lock)
-        if isinstance(error, BlockingIOError):
-            raise RecordingError(f"{folder}: another process records there; give each process a folder") from None
-        if isinstance(error, OSError):
-            raise RecordingError(f"{folder}: cannot record there: {error.strerror}") from None
+        raise RecordingError(f"{folder}: another process records there; give each process a folder") from None
+    except OSError as error:
+        os.close(lock)
+        raise RecordingError(f"{folder}: cannot record there: {error.strerror}") from None
+    except RecordingError:
+        os.close(lock)
         raise
     return lock
 
