@@ -300,6 +300,15 @@ def looking_up(serving: Any, lookup: Callable[[str], tuple[str, ...]]) -> None:
     serving.groups._lookup = lookup
 
 
+async def with_hanging_lookups(serving: Any, peer: Peer) -> Directory:
+    """Register a resource manager, of whose user ann the groups are looked up; each lookup hangs until the gate is set."""
+    directory = Directory(ann=("dev",))
+    directory.gate.clear()
+    looking_up(serving, directory)
+    await peer.register(config=config("os"))
+    return directory
+
+
 async def test_a_limit_of_a_group_applies_to_users_found_in_it() -> None:
     async with service() as serving, Peer(serving.addresses[0]) as peer:
         looking_up(serving, Directory(ann=("staff", "dev"), bob=("staff",)))
@@ -320,10 +329,7 @@ async def test_a_limit_of_a_group_applies_to_users_found_in_it() -> None:
 
 async def test_a_stream_waits_for_its_lookups_in_order_and_others_go_on() -> None:
     async with service() as serving, Peer(serving.addresses[0]) as peer:
-        directory = Directory(ann=("dev",))
-        directory.gate.clear()
-        looking_up(serving, directory)
-        await peer.register(config=config("os"))
+        directory = await with_hanging_lookups(serving, peer)
         await peer.send("application", applications("first", "second"))
         await eventually(lambda: directory.calls == ["ann"])
         removal = v19.RemoveApplicationRequest(application_id="first", partition_name="default")
@@ -345,10 +351,7 @@ async def test_a_stream_waits_for_its_lookups_in_order_and_others_go_on() -> Non
 @pytest.mark.parametrize("how", ["broken", "taken over", "replaced", "stopped"])
 async def test_a_message_whose_stream_ends_during_the_lookup_is_dropped(how: str) -> None:
     async with service() as serving, Peer(serving.addresses[0]) as peer, Peer(serving.addresses[0]) as other:
-        directory = Directory(ann=("dev",))
-        directory.gate.clear()
-        looking_up(serving, directory)
-        await peer.register(config=config("os"))
+        directory = await with_hanging_lookups(serving, peer)
         await peer.node()
         await peer.send("application", applications("app"))
         await eventually(lambda: directory.calls == ["ann"])
@@ -373,10 +376,7 @@ async def test_a_message_whose_stream_ends_during_the_lookup_is_dropped(how: str
 
 async def test_closing_the_stream_while_it_looks_up_loses_nothing() -> None:
     async with service() as serving, Peer(serving.addresses[0]) as peer:
-        directory = Directory(ann=("dev",))
-        directory.gate.clear()
-        looking_up(serving, directory)
-        await peer.register(config=config("os"))
+        directory = await with_hanging_lookups(serving, peer)
         await peer.node()
         await peer.send("application", applications("app"))
         await peer.call("application").done_writing()

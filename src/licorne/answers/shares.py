@@ -319,7 +319,7 @@ def _settle(queue: Borrower, found: Counter[tuple[str, str]]) -> tuple[dict[str,
 
 
 def _lend(lent: dict[str, int], borrowed: dict[str, int], found: Counter[tuple[str, str]]) -> None:
-    """Note who lends what to whom, and lower what is left to lend and to borrow by it."""
+    """Add loans to `found`, from queues with something to lend to those that borrow, and take them out of `lent` and `borrowed`."""
     for (lender, borrower), amount in _shared_out(lent, borrowed).items():
         found[lender, borrower] += amount
         lent[lender] -= amount

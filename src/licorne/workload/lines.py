@@ -227,7 +227,7 @@ def to_ns(seconds: float) -> int:
 
 
 def from_ns(nanoseconds: int) -> float:
-    """Convert nanoseconds to seconds as a file has them: a whole number where it is one."""
+    """Return nanoseconds as seconds, as the lines of a workload have them: a whole number where it is one."""
     whole, rest = divmod(nanoseconds, NANOSECONDS)
     return whole + rest / NANOSECONDS if rest else whole
 

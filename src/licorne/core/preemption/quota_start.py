@@ -112,7 +112,7 @@ class QuotaChanges:
         return start  # raised without a start time; or raised here and lowered there: nothing changes
 
     def removed(self) -> None:
-        """Drop the start times of queues that the cleaner has removed; start times of other queues, also those of this moment, stay."""
+        """Drop the start times of queues that the cleaner has removed; all other start times stay, even those that are due now."""
         find = self._partition.tree.find
         for queue in [queue for queue in self.starts if find(queue.path) is not queue]:
             del self.starts[queue]

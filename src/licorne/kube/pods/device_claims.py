@@ -89,7 +89,7 @@ class GroupClaims:
         return bool(self.consumer(pod, key).api_group)
 
     def placed(self, pod: Pod) -> bool:
-        """Note that a pod of a pod group has a node, or is being placed; return whether this is news. Of a pod without a group nothing is noted."""
+        """Note that a pod of a pod group has a node, or is being placed; return whether that was not known. Other pods are not noted."""
         if not group_name(pod):
             return False
         placed = self._placed.setdefault(group_key(pod), {})

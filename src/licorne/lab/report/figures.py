@@ -124,7 +124,7 @@ class PodTimes(msgspec.Struct, frozen=True):
 
 
 def most_pods(rows: Sequence[PodTimes], number: int) -> list[PodTimes]:
-    """Return the rows with the most pods, in the order that they have."""
+    """Return the rows with the most pods, so many (`number`) at most, in the order in which they are given."""
     kept = sorted(range(len(rows)), key=lambda index: -rows[index].pods)[:number]
     return [rows[index] for index in sorted(kept)]
 

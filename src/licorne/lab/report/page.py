@@ -45,7 +45,7 @@ def page(
     made: str,
     progress: Callable[[], object] = bool,
 ) -> str:
-    """Return the page; `made` is its date, "" for now, and the only thing in it that is not of the data.
+    """Return the page of a report as HTML. `made`: its date, the only thing in it that is not of the data; if "", the present time.
 
     `progress` is called after each picture.
     """

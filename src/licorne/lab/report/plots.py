@@ -45,7 +45,7 @@ def time_axis(axes: Axes, figures: Figures) -> Callable[[float], float]:
 def _panels(
     canvas: Canvas, runs: Sequence[Figures], *, columns: int = 2, sharex: bool = False, sharey: bool = False
 ) -> Iterator[tuple[Axes, Figures]]:
-    """Yield a panel for each simulation."""
+    """Yield the axes of a panel for each simulation, with its title, and the figures to draw there."""
     panels = canvas.panels(len(runs), columns=columns, sharex=sharex, sharey=sharey)
     for axes, figures in zip(panels, runs, strict=True):
         title(axes, figures, runs)

@@ -75,7 +75,7 @@ class _Pod(msgspec.Struct):
 
     @property
     def runs(self) -> bool:
-        """Whether it has begun to run."""
+        """Whether a node has been given to the pod, as far as polls and events have shown."""
         return self.present or bool(self.started_ns)
 
 
@@ -160,14 +160,15 @@ class Tracker:
         first = self._polls == 0
         for name, node in sorted(found.items()):
             before = self._nodes.get(name)
-            attrs = {key: text for key, text in node.attributes.items() if key != constants.NODE_PARTITION} or None
             if before is None:
                 at_ns = self.begin_ns if first else self._when(name, ChangeType.ADD, ChangeDetail.DETAILS_NONE, now_ns)
-                self._put(at_ns, lines.Node(id=name, res=node.capacity, attrs=attrs, drain=not node.schedulable))
+                self._put(
+                    at_ns, lines.Node(id=name, res=node.capacity, attrs=_attributes(node), drain=not node.schedulable)
+                )
                 continue
             if (node.capacity, node.attributes) != (before.capacity, before.attributes):
                 at_ns = self._when(name, ChangeType.SET, ChangeDetail.NODE_CAPACITY, now_ns)
-                self._put(at_ns, lines.NodeUpdate(id=name, res=node.capacity, attrs=attrs))
+                self._put(at_ns, lines.NodeUpdate(id=name, res=node.capacity, attrs=_attributes(node)))
             if node.schedulable != before.schedulable:
                 at_ns = self._when(name, ChangeType.SET, ChangeDetail.NODE_SCHEDULABLE, now_ns)
                 self._put(at_ns, lines.NodeUndrain(id=name) if node.schedulable else lines.NodeDrain(id=name))
@@ -402,3 +403,7 @@ class Tracker:
             if count := self.missed[why]:
                 yield f"{text} ({count:,})"
         yield EVICTION_POLICY
+
+
+def _attributes(node: objects.Node) -> dict[str, str] | None:
+    return {key: text for key, text in node.attributes.items() if key != constants.NODE_PARTITION} or None
