@@ -110,14 +110,20 @@ def test_a_member_that_others_have_bound_counts_for_its_gang_also_when_it_has_en
     run(play())
 
 
-def test_a_pod_may_wait_for_one_victim_that_hangs_after_the_other() -> None:
-    """They were evicted by the process before, so this one does not know how long they have been hanging."""
-
+@pytest.mark.parametrize(
+    ("before", "evicted"),
+    [
+        pytest.param(False, [Outcome.VICTIM, Outcome.VICTIM], id="one after the other"),
+        pytest.param(True, [], id="both, which a process before has evicted"),
+    ],
+)
+def test_a_pod_waits_for_victims_that_hang(before: bool, evicted: list[Outcome]) -> None:
     async def play() -> list[Any]:
         world = _world(Kind(preemption=True, hangs=True), ("n0", "n1"))
         for node in ("n0", "n1"):
             pod = _pod(world, "root.p.d", "3", node)
-            world.mark_deleted(pod)
+            if before:
+                world.mark_deleted(pod)
             world.hanging[pod.metadata.uid] = schedules.NEVER_S
         _pod(world, "root.b", "3")
         world.may_hang = False
@@ -127,4 +133,35 @@ def test_a_pod_may_wait_for_one_victim_that_hangs_after_the_other() -> None:
         await schedules.stop(task)
         return [one.outcome for one in runner.api.cluster.partition(runner.manager.outbox.rm_id).evictions]
 
-    assert run(play()) == [Outcome.VICTIM, Outcome.VICTIM]
+    assert run(play()) == evicted
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_victim_whose_node_comes_again_is_still_going(restarts: bool) -> None:
+    """The node has room for the pod when the victim has ended, so nobody else is evicted there."""
+
+    async def play() -> int:
+        world = _world(Kind(preemption=True, hangs=True), ("n0",))
+        old, victim = _pod(world, "root.p.d", "3", "n0"), _pod(world, "root.p.d", "1", "n0")
+        world.may_hang = False
+        world.hanging[victim.metadata.uid] = schedules.NEVER_S
+        _, task = schedules.start(world)
+        _pod(world, "root.b", "1")
+        await asyncio.sleep(2.0)
+        deleted = [pod.metadata.uid for pod in world.server.pods() if pod.metadata.deletion_timestamp]
+        assert deleted == [victim.metadata.uid]
+        if restarts:
+            await schedules.stop(task)
+        node = world.node("n0")
+        world.server.remove("nodes", "", "n0")
+        again = msgspec.structs.replace(node.metadata, uid="again")
+        world.server.put("nodes", msgspec.structs.replace(node, metadata=again))
+        world.end(old)
+        _pod(world, "root.p.d", "3", "n0")  # younger than the victim, so it would go first
+        if restarts:
+            _, task = schedules.start(world)
+        await asyncio.sleep(20.0)
+        await schedules.stop(task)
+        return len(world.evictions)
+
+    assert run(play()) == 1

@@ -194,3 +194,20 @@ def test_a_victim_that_does_not_end_is_given_up_ten_minutes_after_its_grace_peri
     assert b.run() == "k@n1"
     confirm(b, "v-n2")  # it ends after all
     assert b.free("n2") == {"vcore": 1}
+
+
+def test_an_allocation_that_is_reported_as_being_deleted_is_a_victim_that_ends() -> None:
+    b = Bench(config("a", f"b {quota(1)}"), settings=NO_RESERVATIONS)
+    b.app("x", "root.a")
+    b.app("y", "root.b")
+    b.node("n1", vcore=2)
+    b.node("n2", vcore=1)
+    deleted = {"licorne/pod": '{"namespace":"n","terminating":true}'}
+    b.ask("x", "deleted", node="n1", vcore=1, age_s=100, tags=deleted)
+    for key, node in (("v1", "n1"), ("v2", "n2")):
+        b.ask("x", key, node=node, vcore=1)
+    b.ask("y", "k", vcore=1, preempt_other=True)
+    assert victims(b, after=DELAY + 1) == []
+    assert [claim.node.id for claim in b.partition.claims.by_ask.values()] == ["n1"]
+    assert victims(b, after=598) == []
+    assert victims(b, after=DELAY + 1) == ["v2"], "ten minutes after its grace period it is not expected to end"

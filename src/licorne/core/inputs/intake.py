@@ -28,7 +28,7 @@ from licorne.core.constants import (
 from licorne.core.nodes.domains import PodClass
 from licorne.core.nodes.node import Need
 from licorne.core.nodes.reading import ConstraintError
-from licorne.core.preemption.evictions import Outcome
+from licorne.core.preemption.evictions import Outcome, await_end
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask, Shape
 from licorne.core.queues.queue import Queue
@@ -466,6 +466,8 @@ def _placed_outside(
         partition.quotas.usage_forced(app.queue, new.shape.amounts)
     partition.wakeups.victim_appeared(node)
     partition.allocated(app, new)
+    if need.pods is not None and need.pods.pod.terminating:
+        await_end(partition, new)  # it may be a victim of before a restart, or from before its node came again
     partition.wakeups.gang_changed(app)  # the allocation may be a member that runs already
     partition.wakeups.may_run(app)  # limits on applications of its user and group count it as running now
     partition.descent.announce(app, new)

@@ -76,10 +76,7 @@ class Eviction(msgspec.Struct):
 
 def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> None:
     """Evict one allocation: send its release, with the message that the specification names, and keep the record."""
-    partition.accounting.preempting(victim.app, victim)
-    partition.timers.cancel(victim.deadline)  # its execution timeout would ask for the same
-    due_ns = min(partition.now + _grace_ns(victim) + OVERDUE_NS, TIME_MAX_NS)
-    victim.deadline = partition.timers.add(due_ns, "eviction", victim)
+    await_end(partition, victim)
     partition.notify_released(victim, Termination.PREEMPTED_BY_SCHEDULER, message)
     partition.evictions.append(record)
     partition.disruption_budgets.evicted(victim)
@@ -87,6 +84,14 @@ def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> 
     partition.wakeups.claims_changed(victim.node)
     if partition.events is not None:
         partition.events.evicted(victim, record)
+
+
+def await_end(partition: Partition, victim: Ask) -> None:
+    """Count an allocation as a victim that ends: its room is expected, until long after its grace period."""
+    partition.accounting.preempting(victim.app, victim)
+    partition.timers.cancel(victim.deadline)  # its execution timeout would ask for the same
+    due_ns = min(partition.now + _grace_ns(victim) + OVERDUE_NS, TIME_MAX_NS)
+    victim.deadline = partition.timers.add(due_ns, "eviction", victim)
 
 
 def overdue(partition: Partition, victim: Ask) -> None:

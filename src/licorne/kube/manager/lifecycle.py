@@ -21,6 +21,7 @@ from typing import Final, TypeVar
 from licorne.core.incidents import describe
 from licorne.kube.backoff import Backoff
 from licorne.kube.objects import Pod
+from licorne.kube.pods.terms import as_terminating
 from licorne.kube.pods.work import (
     Note,
     PodContext,
@@ -446,9 +447,8 @@ class PodLifecycle:
             return
         if not self.applications.announce(record):
             if record.pod.spec.node_name:
-                self.count_as_foreign(
-                    record, f"application {record.application.id} is refused: {record.application.refusal}"
-                )
+                why = f"application {record.application.id} is refused: {record.application.refusal}"
+                self.count_as_foreign(record, why)
             elif record.stage is Stage.AWAITS_CLAIMS:
                 self._take_back(record.uid)
                 self.hold_or_ask(record)
@@ -456,12 +456,13 @@ class PodLifecycle:
                 record.move(PodEvent.FORGET)
             return
         record.move(PodEvent.SEE if record.pod.spec.node_name else PodEvent.COUNT)
-        tags = record.work.ask.tags or {}
+        tags = {**(record.work.ask.tags or {})}
         if TAG_ALLOCATION_CREATION_TIME not in tags:  # it was bound here, and read when it had no node
-            created = str(unix_seconds(record.pod.metadata.creation_timestamp))
-            tags = tags | {TAG_ALLOCATION_CREATION_TIME: created}
-        if record.asked is not None and TAG_POD_TERMS in (record.asked.tags or {}) and TAG_POD_TERMS not in tags:
-            tags = {TAG_POD_TERMS: "{}", **tags}  # else its claims without devices would be kept
+            tags[TAG_ALLOCATION_CREATION_TIME] = str(unix_seconds(record.pod.metadata.creation_timestamp))
+        if record.asked is not None and TAG_POD_TERMS in (record.asked.tags or {}):
+            tags.setdefault(TAG_POD_TERMS, "{}")  # else its claims without devices would be kept
+        if record.leaving is not None:  # the scheduler forgets that it has evicted a pod when it forgets the node
+            tags[TAG_POD] = as_terminating(tags[TAG_POD])
         self._outbox.ask(ask_with(record.work.ask, node_id=node, originator=record.is_driver, tags=tags))
         self.gangs.placed(record)
 
