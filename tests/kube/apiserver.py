@@ -20,6 +20,7 @@ from licorne.kube.api.kinds import CLAIMS, POD_GROUPS, PODS, RESOURCE_CLAIMS, VO
 from licorne.kube.objects import KubernetesObject, Lease, Pod, PodGroup, ResourceClaim
 from licorne.kube.objects.groups import GroupCondition, PodGroupStatus
 from licorne.kube.objects.pods import Condition
+from licorne.kube.pods.extended import ANNOTATION, FINALIZER
 
 T = TypeVar("T", bound=KubernetesObject)
 BOOKMARK_S = 60.0
@@ -499,6 +500,8 @@ class FakeClient(Client):
                 raise ApiError(
                     422, "Invalid", "a claim without devices is reserved for nobody, and keeps those that it has"
                 )
+            if now.allocation and ANNOTATION not in (changed.metadata.annotations or {}):
+                assert FINALIZER in (changed.metadata.finalizers or ()), f"{name} has devices, and may be removed"
             results = () if was.allocation or now.allocation is None else now.allocation.devices.results or ()
             for one in results:  # amounts in the way of the server
                 given = one.consumed_capacity or {}

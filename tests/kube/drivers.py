@@ -117,7 +117,7 @@ class ClaimController:
             status = msgspec.structs.replace(claim.status, reserved_for=left or None)
             if not left:
                 status = msgspec.structs.replace(status, allocation=None)
-            if owners and not pods & {*owners}:
+            if owners and not pods & {*owners} and not left:
                 self.server.remove("resourceclaims", claim.metadata.namespace, claim.metadata.name)
             elif users != left:
                 self.server.put("resourceclaims", msgspec.structs.replace(claim, status=status))
@@ -149,8 +149,11 @@ def check_claims(controller: ClaimController, pod: Pod, node: str) -> None:
     """Check, when a pod is bound, that its claims have devices, that these can be used there, and that they are reserved for it."""
     known = {one.metadata.name: one for one in controller.claims()}
     for used in names_of_claims(pod):
-        claim = known[used.name or ""]
-        allocation = claim.status.allocation
+        claim = known.get(used.name or "")
+        allocation = None if claim is None else claim.status.allocation
+        if allocation is None and group_name(pod):
+            continue  # its group came anew while the binding was on its way
+        assert claim is not None, f"{pod.metadata.name} is bound, and claim {used.name} is not there"
         assert allocation is not None, f"{pod.metadata.name} is bound, and claim {used.name} has no devices"
         group = controller.server.objects.get("podgroups", {}).get((pod.metadata.namespace, group_name(pod)))
         may_use = {pod.metadata.uid, *([group.metadata.uid] if group is not None else [])}

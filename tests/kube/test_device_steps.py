@@ -75,6 +75,18 @@ def test_nothing_is_taken_back_from_a_pod_that_is_shown_with_a_node() -> None:
     assert not lifecycle.holding.awaits("p", write.number)
 
 
+def test_a_claim_with_devices_stays_protected_while_the_next_pod_is_written_to_it() -> None:
+    """The first pod is shown with its node while the write for the second one is unanswered."""
+    made, _ = placed("a")
+    made.pod("q", resourceClaims=wants("a"))
+    assert [one.uid for one in steps_of(made, shown=lambda _: False) if isinstance(one, WriteClaim)] == ["q"]
+    made.pods["p"]["spec"]["nodeName"] = "n0"
+    made.show("p")
+    writes = [one for one in made.manager.flush() if isinstance(one, WriteClaim)]
+    assert not [one for one in writes if "finalizers" in one.body["metadata"]]
+    assert not made.manager.lifecycle.devices.store.decided, "what has the first devices is the claim"
+
+
 def test_devices_of_a_claim_are_free_when_its_own_write_was_refused() -> None:
     made, commands = placed("a", "b", shown=lambda one: not one.path.endswith("/status"))
     lifecycle = made.manager.lifecycle

@@ -638,7 +638,10 @@ def test_a_cluster_with_devices_comes_to_rest(seed: int) -> None:
                 case 2:
                     if rng.random() < 0.5:
                         made.claim(f"c{number}", {"count": rng.choice((1, 1, 2))})
-                    pods.append(made.pod(*{f"c{rng.randrange(number + 1)}", *([f"c{number}"] if number % 2 else [])}))
+                    names = {f"c{rng.randrange(number + 1)}", *([f"c{number}"] if number % 2 else [])}
+                    for _ in range(rng.choice((1, 1, 4))):
+                        pods.append(made.pod(*names))
+                        await asyncio.sleep(rng.choice((0.0, 0.1)) * rng.random())
                 case 3 if pods:
                     made.end(rng.choice(pods))
                 case 4:
@@ -664,11 +667,12 @@ def test_a_cluster_with_devices_comes_to_rest(seed: int) -> None:
         schedules.check_runs(task)
         check_nobody_holds(controller)
         waiting = [pod for pod in made.server.pods() if not pod.spec.node_name]
+        held = any("it holds" in made.said_of(pod) for pod in waiting)  # by a gang, and later by one of a new process
         await schedules.stop(task)
         _, task = schedules.start(world)
         await asyncio.sleep(60.0)
         again = [pod.metadata.name for pod in waiting if made.node_of(pod)]
-        assert not again, "a process that is started anew finds more"
+        assert held or not again, "a process that is started anew finds more"
         await schedules.stop(task)
 
     run(play())
