@@ -141,7 +141,7 @@ GO_BUILD = sh -c 'cd $(1) && CGO_ENABLED=0 go build -p 2 -trimpath -buildvcs=fal
 controlplane:  ## Build a Kubernetes control plane for tests, from Go modules; six minutes
 	@tools/cached.sh build/controlplane/bin controlplane/build.sh $(wildcard controlplane/kubebox/*.*) -- controlplane/build.sh
 
-conformance:  ## Build Kubernetes' own specs of schedulers, from Go modules; two minutes
+conformance:  ## Build Kubernetes' own specs of schedulers, from Go modules; some minutes
 	@tools/cached.sh build/conformance $(wildcard conformance/*.go) conformance/go.mod conformance/go.sum -- conformance/build.sh
 
 oracle:  ## Build the program that asks kube-scheduler's filter plugins, from Go modules; four minutes

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Plays Kubernetes' own end-to-end specs of SIG Scheduling against one scheduler, on a control plane of one machine.
+# Plays Kubernetes' own end-to-end specs of schedulers against one scheduler, on a control plane of one machine.
 #
 #     run.sh licorne OUT [FLAGS OF e2e-scheduling]             or kube-scheduler in place of licorne
 #
@@ -33,5 +33,6 @@ for node in $(kubectl get nodes -o name); do
     --patch '{"status":{"conditions":[{"type":"PodScheduled","status":"True"}]}}' >/dev/null
 done
 OUT=$out GATES=${gates#*=} "$here/scheduler.sh" "$scheduler"
-OUTCOMES=$out/outcomes.jsonl "$E2E" --provider=skeleton --kubeconfig="$KUBECONFIG" --ginkgo.focus="${FOCUS:-.}" \
+FOCUS=${FOCUS:-$("$PYTHON" "$here/compare.py" --focus "$here/cases.tsv" "$scheduler")}
+OUTCOMES=$out/outcomes.jsonl "$E2E" --provider=skeleton --kubeconfig="$KUBECONFIG" --ginkgo.focus="$FOCUS" \
   --ginkgo.timeout=2h --ginkgo.seed=1 --ginkgo.no-color --ginkgo.v --dump-logs-on-failure=false "$@" >"$out/e2e.log" 2>&1

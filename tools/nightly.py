@@ -111,10 +111,10 @@ PARTS = {
         ("make oracle", f"LICORNE_ORACLE_CASES=10000 {TESTS} -m '' tests/kube/test_verdicts.py"),
     ),
     "conformance": Part(
-        "Kubernetes' own specs of schedulers with licorne as default-scheduler: those that are to pass, in 10 minutes",
+        "Kubernetes' own specs of schedulers with licorne as default-scheduler: those that are to pass, in 15 minutes",
         (
             "make controlplane conformance",
-            f"FOCUS=$({PYTHON} conformance/compare.py --focus {SPECS} licorne) conformance/run.sh licorne {PLAYED} || true",
+            f"conformance/run.sh licorne {PLAYED} || true",
             f"{PYTHON} conformance/compare.py --expect {SPECS} licorne={PLAYED}",
         ),
     ),
