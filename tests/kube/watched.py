@@ -319,8 +319,17 @@ class Watched:
         return view.with_places(places)
 
     def _going(self) -> set[str]:
-        """Return victims that are expected to end: until ten minutes after their grace period."""
-        return {uid for uid, (_, _, until) in self._evicted.items() if _now() < until}
+        """Return victims that are expected to end: until ten minutes after their grace period.
+
+        And those that were being deleted when the scheduler was told of them, until it does not expect that any more.
+        """
+        evicted = {uid for uid, (_, _, until) in self._evicted.items() if _now() < until}
+        if not self._runner.reading.begun:
+            return evicted
+        pods = self._runner.reading.reflectors["pods"].store.values()
+        deleted = {pod.metadata.uid for pod in pods if pod.metadata.deletion_timestamp}
+        victims = self._runner.api.cluster.partition(self._runner.manager.outbox.rm_id).accounting.victims
+        return evicted | ({victim.key for victim in victims} & {*deleted, *self._evicted})
 
     def _kept(self) -> dict[str, set[str]]:
         """Return the pods by the node that is reserved for them."""
