@@ -24,7 +24,7 @@ TESTS = f"{PYTHON} -m pytest -n 2 --dist worksteal"
 GATE = "-m 'not nightly'"
 ATTACKS = "LICORNE_FUZZ=15000 LICORNE_SCHEMATHESIS=6000 LICORNE_FAULTS=100"
 ATTACKING = "tests/service/test_fuzz.py tests/service/test_faults.py tests/rest/test_schemathesis.py"
-KUBE, SCHEDULES = "tests/kube", "tests/kube/test_schedules.py"
+GROWTH, KUBE, SCHEDULES = "tests/growth", "tests/kube", "tests/kube/test_schedules.py"
 SCENARIOS = ("tests/gangs_atomic", "tests/parking", "tests/preemption", "tests/reference", "tests/tenants")
 CLUSTERS = "distributed hypothesis pytest pytest-randomly pytest-timeout pytest-xdist"
 SPECS, PLAYED = "conformance/cases.tsv", "build/conformance-run"
@@ -52,8 +52,12 @@ PARTS = {
         (f"LICORNE_HYPOTHESIS=long LICORNE_MINUTES=40 {TESTS} -m '' --timeout 7200",),
     ),
     "long": Part(
-        "tests that run for minutes, but for those of `scenarios`, `kills` and `schedules`",
-        (f"{TESTS} -m nightly -k 'not planted' --ignore {' --ignore '.join((KUBE, *SCENARIOS))}",),
+        "tests that run for minutes, but for those of the next four parts",
+        (f"{TESTS} -m nightly -k 'not planted' --ignore {' --ignore '.join((GROWTH, KUBE, *SCENARIOS))}",),
+    ),
+    "growth": Part(
+        "a million objects of each kind come and go, and the memory does not grow",
+        (f"{TESTS} -m nightly {GROWTH}",),
     ),
     "scenarios": Part(
         "thousands of random scenarios of the core: without parking, beside the reference scheduler, evictions, gangs",
