@@ -322,11 +322,9 @@ def _check_guarantee(world: World, runner: Runner, view: View, pod: Pod) -> None
     if world.keeps_nodes or pod.spec.preemption_policy == "Never" or not view.is_entitled(pod):
         return
     gang = books.application_of(pod)
-    if (
-        books.is_placeholder(pod)
-        and sum(books.application_of(one) == gang and not node for one, node in view.places) > 1
-    ):
-        return  # they preempt together, or not at all
+    waiting = [one for one, node in view.places if not node and books.application_of(one) == gang]
+    if len(waiting) > 1 and any(map(books.is_placeholder, waiting)):
+        return  # placeholders preempt together, or not at all, and a member takes the place of one
     for node in view.nodes:
         if any(other.metadata.uid in world.hanging for other in view.on(node)):
             continue  # nobody is evicted there any more
