@@ -28,12 +28,9 @@ def test_a_serving_scheduler_has_status_0(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == "serving\n"
 
 
-def test_with_a_token_the_health_check_needs_none() -> None:
-    async def story() -> None:
-        async with service(security=Security(token="secret")) as made:  # noqa: S106
-            assert await asyncio.to_thread(asked, made.addresses[0]) == 0
-
-    asyncio.run(story())
+async def test_with_a_token_the_health_check_needs_none() -> None:
+    async with service(security=Security(token="secret")) as made:  # noqa: S106
+        assert await asyncio.to_thread(asked, made.addresses[0]) == 0
 
 
 def test_without_a_service_the_status_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -173,63 +173,54 @@ def test_after_two_minutes_there_is_a_history_and_all_states_were_seen() -> None
         assert running.end() == 0
 
 
-def test_a_resource_manager_of_the_same_name_ends_the_demonstration_only() -> None:
-    async def story() -> None:
-        async with service() as made:
-            ends: list[str] = []
-            shown = Demonstration(made.addresses[0], speed=4, on_end=ends.append)
-            shown.start()
-            async with Peer(made.addresses[0], "demo") as peer:
-                await eventually(lambda: made.engine.decided > 0)
-                await peer.running()
-                await eventually(lambda: bool(ends))
-                assert "another instance took over" in ends[0]
-                await asyncio.to_thread(shown.stop)
-                await peer.asks("a")
-                assert list(await peer.allocations(1)) == ["a"]
-
-    asyncio.run(story())
-
-
-@pytest.mark.gate
-def test_the_demonstration_reports_everything_again_after_a_broken_connection() -> None:
-    async def story() -> None:
-        async with service() as made:
-            ends: list[str] = []
-            shown = Demonstration(made.addresses[0], speed=4, on_end=ends.append)
-            shown.start()
-            await eventually(lambda: made.engine.decided > 30)
-            first = made.sessions.by_id["demo"]
-            first.end_streams(lambda _: End(grpc.StatusCode.UNAVAILABLE, "cut"))
-            await eventually(lambda: made.sessions.by_id["demo"] is not first)
-
-            def all_there() -> bool:
-                partition = made.api.cluster.partition("demo")
-                return len(partition.nodes) >= 23 and "node-agents" in partition.applications
-
-            await eventually(all_there)
-            decided = made.engine.decided
-            await eventually(lambda: made.engine.decided > decided + 10)
-            made.api.cluster.validate()
-            assert ends == []
+async def test_a_resource_manager_of_the_same_name_ends_the_demonstration_only() -> None:
+    async with service() as made:
+        ends: list[str] = []
+        shown = Demonstration(made.addresses[0], speed=4, on_end=ends.append)
+        shown.start()
+        async with Peer(made.addresses[0], "demo") as peer:
+            await eventually(lambda: made.engine.decided > 0)
+            await peer.running()
+            await eventually(lambda: bool(ends))
+            assert "another instance took over" in ends[0]
             await asyncio.to_thread(shown.stop)
-
-    asyncio.run(story())
+            await peer.asks("a")
+            assert list(await peer.allocations(1)) == ["a"]
 
 
 @pytest.mark.gate
-def test_the_demonstration_can_be_ended_at_any_moment() -> None:
-    async def story() -> None:
-        async with service() as made:
-            for wait_s in (0, 0.002, 0.01, 0.05, 0.2):
-                ends: list[str] = []
-                shown = Demonstration(made.addresses[0], on_end=ends.append)
-                shown.start()
-                await asyncio.sleep(wait_s)
-                await asyncio.to_thread(shown.stop)
-                assert ends == []
+async def test_the_demonstration_reports_everything_again_after_a_broken_connection() -> None:
+    async with service() as made:
+        ends: list[str] = []
+        shown = Demonstration(made.addresses[0], speed=4, on_end=ends.append)
+        shown.start()
+        await eventually(lambda: made.engine.decided > 30)
+        first = made.sessions.by_id["demo"]
+        first.end_streams(lambda _: End(grpc.StatusCode.UNAVAILABLE, "cut"))
+        await eventually(lambda: made.sessions.by_id["demo"] is not first)
 
-    asyncio.run(story())
+        def all_there() -> bool:
+            partition = made.api.cluster.partition("demo")
+            return len(partition.nodes) >= 23 and "node-agents" in partition.applications
+
+        await eventually(all_there)
+        decided = made.engine.decided
+        await eventually(lambda: made.engine.decided > decided + 10)
+        made.api.cluster.validate()
+        assert ends == []
+        await asyncio.to_thread(shown.stop)
+
+
+@pytest.mark.gate
+async def test_the_demonstration_can_be_ended_at_any_moment() -> None:
+    async with service() as made:
+        for wait_s in (0, 0.002, 0.01, 0.05, 0.2):
+            ends: list[str] = []
+            shown = Demonstration(made.addresses[0], on_end=ends.append)
+            shown.start()
+            await asyncio.sleep(wait_s)
+            await asyncio.to_thread(shown.stop)
+            assert ends == []
 
 
 WRONG = [

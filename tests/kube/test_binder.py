@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 import seeds
-from common.virtual import run
+from common.virtual import in_virtual_time, run
 from licorne.kube.api import ApiError, Client, Kind, UnansweredError
 from licorne.kube.binder import AT_ONCE, ATTEMPTS, BACKOFF, LOOK_UPS, Binder
 from licorne.kube.manager.commands import Bind
@@ -200,47 +200,42 @@ class Clocks:
 
 
 @pytest.mark.parametrize("clock", ["steady_s", "wall_s"])
-def test_what_was_decided_before_a_pause_is_not_sent(clock: str) -> None:
+@in_virtual_time
+async def test_what_was_decided_before_a_pause_is_not_sent(clock: str) -> None:
     """It is not sent even if nothing but the sending itself notices the pause, and what is decided later is."""
-
-    async def main() -> None:
-        clocks = Clocks()
-        answers = Answers([None], [])
-        outdated: list[str] = []
-        binder = Binder(answers, lambda _: None, lambda *_: None, outdated.append, guard=clocks.guard)
-        binder.bind(Bind("n", "p1", "u1", "n1"))
-        setattr(clocks, clock, PAUSE_S + 0.1)
-        task = asyncio.create_task(binder.run())
-        await asyncio.sleep(0.01)
-        assert (answers.calls, outdated) == ([], ["u1"])
-        clocks.guard.was_read(clocks.guard.pauses)
-        binder.bind(Bind("n", "p2", "u2", "n1"))
-        await asyncio.sleep(0.01)
-        assert (answers.calls, outdated) == (["bind n1"], ["u1"])
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-    run(main())
+    clocks = Clocks()
+    answers = Answers([None], [])
+    outdated: list[str] = []
+    binder = Binder(answers, lambda _: None, lambda *_: None, outdated.append, guard=clocks.guard)
+    binder.bind(Bind("n", "p1", "u1", "n1"))
+    setattr(clocks, clock, PAUSE_S + 0.1)
+    task = asyncio.create_task(binder.run())
+    await asyncio.sleep(0.01)
+    assert (answers.calls, outdated) == ([], ["u1"])
+    clocks.guard.was_read(clocks.guard.pauses)
+    binder.bind(Bind("n", "p2", "u2", "n1"))
+    await asyncio.sleep(0.01)
+    assert (answers.calls, outdated) == (["bind n1"], ["u1"])
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
-def test_a_binding_is_not_repeated_after_a_pause() -> None:
-    async def main() -> None:
-        clocks = Clocks()
-        answers = Answers([ApiError(429, "TooManyRequests", "busy"), None], [])
-        outdated: list[str] = []
-        binder = Binder(answers, lambda _: None, lambda *_: None, outdated.append, guard=clocks.guard)
-        binder.bind(Bind("n", "p1", "u1", "n1"))
-        task = asyncio.create_task(binder.run())
-        await asyncio.sleep(0.01)
-        clocks.steady_s += 60.0
-        await asyncio.sleep(1.0)
-        assert (answers.calls, outdated) == (["bind n1"], ["u1"])
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-    run(main())
+@in_virtual_time
+async def test_a_binding_is_not_repeated_after_a_pause() -> None:
+    clocks = Clocks()
+    answers = Answers([ApiError(429, "TooManyRequests", "busy"), None], [])
+    outdated: list[str] = []
+    binder = Binder(answers, lambda _: None, lambda *_: None, outdated.append, guard=clocks.guard)
+    binder.bind(Bind("n", "p1", "u1", "n1"))
+    task = asyncio.create_task(binder.run())
+    await asyncio.sleep(0.01)
+    clocks.steady_s += 60.0
+    await asyncio.sleep(1.0)
+    assert (answers.calls, outdated) == (["bind n1"], ["u1"])
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 class Tenants(Client):

@@ -80,44 +80,37 @@ def put(certificates: Path, name: str, folder: Path) -> dict[str, str]:
     return {"client-certificate": "mine.pem", "client-key": "mine.key"}
 
 
-def test_files_that_change_are_read_again_after_a_while(
+async def test_files_that_change_are_read_again_after_a_while(
     certificates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def run() -> None:
-        monkeypatch.setattr(config_module, "FILES_S", 0.0)
-        async with secured(certificates, tmp_path, put(certificates, "one", tmp_path)) as (server, client):
-            await client.get(PODS, "n", "p")
-            shutil.copy(certificates / "two.pem", tmp_path / "mine.pem")
-            await client.get(PODS, "n", "p")  # the key is not there yet
-            shutil.copy(certificates / "two.key", tmp_path / "mine.key")
-            await client.get(PODS, "n", "p")
-            (tmp_path / "mine.pem").unlink()
-            await client.get(PODS, "n", "p")
-        assert server.seen == ["one", "one", "two", "two"]
-
-    asyncio.run(run())
+    monkeypatch.setattr(config_module, "FILES_S", 0.0)
+    async with secured(certificates, tmp_path, put(certificates, "one", tmp_path)) as (server, client):
+        await client.get(PODS, "n", "p")
+        shutil.copy(certificates / "two.pem", tmp_path / "mine.pem")
+        await client.get(PODS, "n", "p")  # the key is not there yet
+        shutil.copy(certificates / "two.key", tmp_path / "mine.key")
+        await client.get(PODS, "n", "p")
+        (tmp_path / "mine.pem").unlink()
+        await client.get(PODS, "n", "p")
+    assert server.seen == ["one", "one", "two", "two"]
 
 
-def test_files_that_change_are_read_at_once_when_the_old_certificate_is_refused(
+async def test_files_that_change_are_read_at_once_when_the_old_certificate_is_refused(
     certificates: Path, tmp_path: Path
 ) -> None:
     """What is under way with the old one goes on."""
-
-    async def run() -> None:
-        async with secured(certificates, tmp_path, put(certificates, "one", tmp_path)) as (server, client):
-            watch = asyncio.create_task(anext(stream := client.watch(PODS)))
-            await server.watched.wait()
-            put(certificates, "two", tmp_path)
-            await client.get(PODS, "n", "p")
-            server.refused.add("one")
-            await client.get(PODS, "n", "p")
-            await client.get(PODS, "n", "p")
-            assert server.seen == ["one", "one", "one", "two", "two"]
-            server.release.set()
-            assert await watch == [], "it is answered"
-            assert await anext(stream, None) is None
-
-    asyncio.run(run())
+    async with secured(certificates, tmp_path, put(certificates, "one", tmp_path)) as (server, client):
+        watch = asyncio.create_task(anext(stream := client.watch(PODS)))
+        await server.watched.wait()
+        put(certificates, "two", tmp_path)
+        await client.get(PODS, "n", "p")
+        server.refused.add("one")
+        await client.get(PODS, "n", "p")
+        await client.get(PODS, "n", "p")
+        assert server.seen == ["one", "one", "one", "two", "two"]
+        server.release.set()
+        assert await watch == [], "it is answered"
+        assert await anext(stream, None) is None
 
 
 def test_what_stands_in_the_kubeconfig_goes_before_files(certificates: Path, tmp_path: Path) -> None:
@@ -169,14 +162,11 @@ def test_an_authority_need_not_have_signed_itself(
     asyncio.run(run())
 
 
-def test_another_authority_is_not_taken(certificates: Path, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with secured(certificates, tmp_path, {}, "one.pem") as (server, client):
-            with pytest.raises(UnansweredError, match="CERTIFICATE_VERIFY_FAILED"):
-                await client.get(PODS, "n", "p")
-        assert server.seen == []
-
-    asyncio.run(run())
+async def test_another_authority_is_not_taken(certificates: Path, tmp_path: Path) -> None:
+    async with secured(certificates, tmp_path, {}, "one.pem") as (server, client):
+        with pytest.raises(UnansweredError, match="CERTIFICATE_VERIFY_FAILED"):
+            await client.get(PODS, "n", "p")
+    assert server.seen == []
 
 
 PRINTS_PAIR = """

@@ -263,17 +263,14 @@ def test_refusals_say_what_the_server_said(
     asyncio.run(run())
 
 
-def test_nobody_there_is_no_answer(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with served(of_pieces(), tmp_path) as client:
-            address = client.access.server
-        async with Client(Access.load(kubeconfig(tmp_path, server=address))) as client:
-            with pytest.raises(UnansweredError, match="POST /api/v1/namespaces/n/pods/p/binding") as caught:
-                await client.bind("n", "p", "u", "n1")
-        host = address.removeprefix("http://")
-        assert f"cannot connect to {host}: [Errno" in str(caught.value), "and nothing of Python's TLS context"
-
-    asyncio.run(run())
+async def test_nobody_there_is_no_answer(tmp_path: Path) -> None:
+    async with served(of_pieces(), tmp_path) as client:
+        address = client.access.server
+    async with Client(Access.load(kubeconfig(tmp_path, server=address))) as client:
+        with pytest.raises(UnansweredError, match="POST /api/v1/namespaces/n/pods/p/binding") as caught:
+            await client.bind("n", "p", "u", "n1")
+    host = address.removeprefix("http://")
+    assert f"cannot connect to {host}: [Errno" in str(caught.value), "and nothing of Python's TLS context"
 
 
 def test_a_body_that_cannot_be_encoded_is_refused_without_a_request(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from common.examples import scaled
-from common.virtual import run
+from common.virtual import in_virtual_time, run
 from kube import kills, schedules
 from kube.apiserver import calm
 from licorne.core.nodes.claimed import ClaimCount
@@ -249,29 +249,26 @@ def _results(claim: ResourceClaim) -> tuple[AllocatedDevice, ...]:
 
 @pytest.mark.parametrize("writes", range(4))
 @pytest.mark.parametrize("needed", [None, 0, 2], ids=["a pod", "pods of a group", "a gang"])
-def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on(
+@in_virtual_time
+async def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on(
     needed: int | None, writes: int
 ) -> None:
     """Of two claims each is kept from being removed, then gets a device; then the pod is bound, or two that share the claims."""
-
-    async def play() -> None:
-        made = World()
-        made.claim("a")
-        made.claim("b")
-        group: dict[str, Any] = {} if needed is None else {"schedulingGroup": {"podGroupName": "g"}}
-        if group:
-            made.server.put("podgroups", pod_group("a", "b", needed=needed or 0))
-        pods = [made.pod("a", "b", **group) for _ in range(2 if group else 1)]
-        await kills.play_until_killed(made.world, writes)
-        _, task = schedules.start(made.world)
-        await asyncio.sleep(60.0)
-        await schedules.stop(task)
-        assert all(map(made.node_of, pods))
-        for claim in made.controller.claims():
-            (user,) = claim.status.reserved_for or ()
-            assert user.uid == ("uid-g" if group else pods[0].metadata.uid)
-
-    run(play())
+    made = World()
+    made.claim("a")
+    made.claim("b")
+    group: dict[str, Any] = {} if needed is None else {"schedulingGroup": {"podGroupName": "g"}}
+    if group:
+        made.server.put("podgroups", pod_group("a", "b", needed=needed or 0))
+    pods = [made.pod("a", "b", **group) for _ in range(2 if group else 1)]
+    await kills.play_until_killed(made.world, writes)
+    _, task = schedules.start(made.world)
+    await asyncio.sleep(60.0)
+    await schedules.stop(task)
+    assert all(map(made.node_of, pods))
+    for claim in made.controller.claims():
+        (user,) = claim.status.reserved_for or ()
+        assert user.uid == ("uid-g" if group else pods[0].metadata.uid)
 
 
 def test_devices_that_a_pod_has_and_cannot_use_are_taken_back() -> None:
@@ -618,61 +615,58 @@ def test_killed_at_an_await_no_device_is_given_twice(
 
 
 @pytest.mark.parametrize("seed", [pytest.param(n, marks=pytest.mark.gate if n else ()) for n in range(scaled(20))])
-def test_a_cluster_with_devices_comes_to_rest(seed: int) -> None:
+@in_virtual_time
+async def test_a_cluster_with_devices_comes_to_rest(seed: int) -> None:
     """Whatever goes wrong and whenever licorne is killed: no device is held twice, and in the end none by nobody."""
-
-    async def play() -> None:
-        rng = random.Random(seed)
-        made = World(seed)
-        world, controller = made.world, made.controller
-        made.server.trouble = schedules.random_trouble(rng)
-        _, task = schedules.start(world)
-        pods: list[Pod] = []
-        for number in range(60):
-            await asyncio.sleep(rng.expovariate(1.0))
-            match rng.randrange(7):
-                case 0 | 1:
-                    one_more = made.world.add_pod(containers=containers(1)) if rng.random() < 0.3 else None
-                    grouped = {"schedulingGroup": {"podGroupName": "g"}} if rng.random() < 0.3 else {}
-                    pods.append(one_more or made.pod(template=rng.choice(("one", "one", "two")), **grouped))
-                case 2:
-                    if rng.random() < 0.5:
-                        made.claim(f"c{number}", {"count": rng.choice((1, 1, 2))})
-                    names = {f"c{rng.randrange(number + 1)}", *([f"c{number}"] if number % 2 else [])}
-                    for _ in range(rng.choice((1, 1, 4))):
-                        pods.append(made.pod(*names))
-                        await asyncio.sleep(rng.choice((0.0, 0.1)) * rng.random())
-                case 3 if pods:
-                    made.end(rng.choice(pods))
-                case 4:
-                    node = f"n{rng.randrange(3)}"
-                    devices = [f"d{n}" for n in range(rng.choice((1, 2, 3)))]
-                    made.server.put("resourceslices", resource_slice(node, *devices))
-                case 5 if rng.random() < 0.3:  # it comes, perhaps anew, or with other pods that it needs
-                    group = pod_group(template="two", needed=rng.randrange(4), uid=f"uid-g{rng.randrange(3)}")
-                    made.server.put("podgroups", group)
-                case 5 if rng.random() < 0.3:
-                    await schedules.stop(task)
-                    _, task = schedules.start(world)
-            controller.step()
-            check_devices_held_once(controller)
-            schedules.check_runs(task)
-        made.server.trouble = calm()
-        for number in range(120):
-            if number < 61 and not any(one.metadata.name == f"c{number}" for one in controller.claims()):
-                made.claim(f"c{number}")
-            await asyncio.sleep(5.0)
-            controller.step()
-            check_devices_held_once(controller)
+    rng = random.Random(seed)
+    made = World(seed)
+    world, controller = made.world, made.controller
+    made.server.trouble = schedules.random_trouble(rng)
+    _, task = schedules.start(world)
+    pods: list[Pod] = []
+    for number in range(60):
+        await asyncio.sleep(rng.expovariate(1.0))
+        match rng.randrange(7):
+            case 0 | 1:
+                one_more = made.world.add_pod(containers=containers(1)) if rng.random() < 0.3 else None
+                grouped = {"schedulingGroup": {"podGroupName": "g"}} if rng.random() < 0.3 else {}
+                pods.append(one_more or made.pod(template=rng.choice(("one", "one", "two")), **grouped))
+            case 2:
+                if rng.random() < 0.5:
+                    made.claim(f"c{number}", {"count": rng.choice((1, 1, 2))})
+                names = {f"c{rng.randrange(number + 1)}", *([f"c{number}"] if number % 2 else [])}
+                for _ in range(rng.choice((1, 1, 4))):
+                    pods.append(made.pod(*names))
+                    await asyncio.sleep(rng.choice((0.0, 0.1)) * rng.random())
+            case 3 if pods:
+                made.end(rng.choice(pods))
+            case 4:
+                node = f"n{rng.randrange(3)}"
+                devices = [f"d{n}" for n in range(rng.choice((1, 2, 3)))]
+                made.server.put("resourceslices", resource_slice(node, *devices))
+            case 5 if rng.random() < 0.3:  # it comes, perhaps anew, or with other pods that it needs
+                group = pod_group(template="two", needed=rng.randrange(4), uid=f"uid-g{rng.randrange(3)}")
+                made.server.put("podgroups", group)
+            case 5 if rng.random() < 0.3:
+                await schedules.stop(task)
+                _, task = schedules.start(world)
+        controller.step()
+        check_devices_held_once(controller)
         schedules.check_runs(task)
-        check_nobody_holds(controller)
-        waiting = [pod for pod in made.server.pods() if not pod.spec.node_name]
-        held = any("it holds" in made.said_of(pod) for pod in waiting)  # by a gang, and later by one of a new process
-        await schedules.stop(task)
-        _, task = schedules.start(world)
-        await asyncio.sleep(60.0)
-        again = [pod.metadata.name for pod in waiting if made.node_of(pod)]
-        assert held or not again, "a process that is started anew finds more"
-        await schedules.stop(task)
-
-    run(play())
+    made.server.trouble = calm()
+    for number in range(120):
+        if number < 61 and not any(one.metadata.name == f"c{number}" for one in controller.claims()):
+            made.claim(f"c{number}")
+        await asyncio.sleep(5.0)
+        controller.step()
+        check_devices_held_once(controller)
+    schedules.check_runs(task)
+    check_nobody_holds(controller)
+    waiting = [pod for pod in made.server.pods() if not pod.spec.node_name]
+    held = any("it holds" in made.said_of(pod) for pod in waiting)  # by a gang, and later by one of a new process
+    await schedules.stop(task)
+    _, task = schedules.start(world)
+    await asyncio.sleep(60.0)
+    again = [pod.metadata.name for pod in waiting if made.node_of(pod)]
+    assert held or not again, "a process that is started anew finds more"
+    await schedules.stop(task)

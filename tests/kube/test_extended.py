@@ -9,7 +9,7 @@ from unittest.mock import patch
 import msgspec
 import pytest
 
-from common.virtual import run
+from common.virtual import in_virtual_time
 from kube import kills, schedules
 from licorne.core.constants import SUM_MAX
 from licorne.kube.api import ApiError
@@ -151,36 +151,33 @@ def test_a_pod_waits_until_a_class_backs_what_it_requests() -> None:
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2, 3, 5])
-def test_a_process_that_is_killed_between_writes_leaves_no_claim_behind(writes: int) -> None:
+@in_virtual_time
+async def test_a_process_that_is_killed_between_writes_leaves_no_claim_behind(writes: int) -> None:
     """The claim is made, gets its devices, the status of the pod names it; then the pod is bound.
 
     The fifth write takes the finalizer off the claim, as the pod could not be bound.
     """
+    made = World()
+    pod = asks(made, 2)
+    checked, refused = made.server.on_bind, list[str]()
 
-    async def play() -> None:
-        made = World()
-        pod = asks(made, 2)
-        checked, refused = made.server.on_bind, list[str]()
+    def refuses(pod: Pod, node: str) -> None:
+        if writes == 5 and not refused:
+            refused.append(node)
+            raise ApiError(422, "Invalid", "the test wants it")
+        checked(pod, node)
 
-        def refuses(pod: Pod, node: str) -> None:
-            if writes == 5 and not refused:
-                refused.append(node)
-                raise ApiError(422, "Invalid", "the test wants it")
-            checked(pod, node)
-
-        made.server.on_bind = refuses
-        await kills.play_until_killed(made.world, writes)
-        was = {one.metadata.uid for one in made.controller.claims()}
-        _, task = schedules.start(made.world)
-        await asyncio.sleep(60.0)
-        assert made.node_of(pod)
-        check_claim(made, pod)
-        (claim,) = made.controller.claims()
-        assert (claim.metadata.uid in was) is (writes >= 2), "one that has its devices is used, another one removed"
-        schedules.check_runs(task)
-        await schedules.stop(task)
-
-    run(play())
+    made.server.on_bind = refuses
+    await kills.play_until_killed(made.world, writes)
+    was = {one.metadata.uid for one in made.controller.claims()}
+    _, task = schedules.start(made.world)
+    await asyncio.sleep(60.0)
+    assert made.node_of(pod)
+    check_claim(made, pod)
+    (claim,) = made.controller.claims()
+    assert (claim.metadata.uid in was) is (writes >= 2), "one that has its devices is used, another one removed"
+    schedules.check_runs(task)
+    await schedules.stop(task)
 
 
 # -- in one call of the scheduler --------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from common.virtual import run
+from common.virtual import in_virtual_time, run
 from kube import schedules
 from kube.apiserver import FakeClient
 from kube.books import is_placeholder
@@ -304,27 +304,24 @@ def test_the_others_of_a_gang_that_runs_at_the_start_are_decided_in_the_first_ro
     assert [command.uid for command in step(manager) if isinstance(command, Bind)] == ["uid-waits"]
 
 
-def test_asks_that_follow_from_a_decision_are_decided_at_once() -> None:
+@in_virtual_time
+async def test_asks_that_follow_from_a_decision_are_decided_at_once() -> None:
     """The last placeholder of a gang gets a node, so its pods are asked for. In a dry run no binding is seen, which would wake licorne."""
-
-    async def main() -> None:
-        world = schedules.World(1)
-        for number in range(6):
-            metadata: dict[str, Any] = {"name": f"p{number}", "namespace": "default", "uid": f"p{number}"}
-            metadata |= {"labels": LABELS | {"queue": "root.a"}, "annotations": ANNOTATIONS}
-            if number >= 3:
-                owner = {"kind": "Pod", "name": "p0", "uid": "p0"}
-                metadata["ownerReferences"] = [owner]
-                metadata["annotations"] = ANNOTATIONS | {"internal.yunikorn.apache.org/placeholder": "true"}
-            requests = {"cpu": "1", "memory": "1Mi"}
-            world.add_pod(metadata=metadata, containers=[{"name": "c", "resources": {"requests": requests}}])
-        runner, task = schedules.start(world, settings=RunSettings(dry_run=True))
-        await asyncio.sleep(0.5)
-        records = runner.manager.records.pods
-        assert all(records[f"p{number}"].leaving is not None for number in (3, 4, 5))  # each for one of the gang
-        await schedules.stop(task)
-
-    run(main())
+    world = schedules.World(1)
+    for number in range(6):
+        metadata: dict[str, Any] = {"name": f"p{number}", "namespace": "default", "uid": f"p{number}"}
+        metadata |= {"labels": LABELS | {"queue": "root.a"}, "annotations": ANNOTATIONS}
+        if number >= 3:
+            owner = {"kind": "Pod", "name": "p0", "uid": "p0"}
+            metadata["ownerReferences"] = [owner]
+            metadata["annotations"] = ANNOTATIONS | {"internal.yunikorn.apache.org/placeholder": "true"}
+        requests = {"cpu": "1", "memory": "1Mi"}
+        world.add_pod(metadata=metadata, containers=[{"name": "c", "resources": {"requests": requests}}])
+    runner, task = schedules.start(world, settings=RunSettings(dry_run=True))
+    await asyncio.sleep(0.5)
+    records = runner.manager.records.pods
+    assert all(records[f"p{number}"].leaving is not None for number in (3, 4, 5))  # each for one of the gang
+    await schedules.stop(task)
 
 
 def changed(pod: Pod, **parts: Any) -> Pod:
@@ -363,40 +360,37 @@ def test_a_gang_that_is_older_than_its_timeout_has_given_up_if_a_pod_was_asked_f
 
 @pytest.mark.parametrize("hard", [True, False], ids=["Hard", "Soft"])
 @pytest.mark.parametrize("behind", ["nothing", "gates", "no scheduler"])
-def test_a_gang_has_its_whole_time_from_its_first_placeholder_on(behind: str, hard: bool) -> None:
+@in_virtual_time
+async def test_a_gang_has_its_whole_time_from_its_first_placeholder_on(behind: str, hard: bool) -> None:
     """Gates, such as those of Kueue, may keep pods for hours; so may an outage, or a change of the scheduler.
 
     Room for two of four is free. Until the time is over nothing ends; then all is given up.
     """
-
-    async def main() -> None:
-        world = schedules.World(1)
-        ended: list[float] = []
-        loop = asyncio.get_running_loop()
-        world.server.on_delete = lambda _pod: ended.append(loop.time())
-        for name in ("n1", "n2"):
-            world.server.remove("nodes", "", name)
-        world.add_pod(nodeName="n0", containers=[{"name": "c", "resources": {"requests": {"cpu": "3"}}}])
-        if behind != "no scheduler":
-            _, task = schedules.start(world)
-        world.add_gang(4, timeout_s=60, hard=hard, gated=behind == "gates")
-        if behind != "nothing":
-            await asyncio.sleep(70.0)
-        for _ in range(4 if behind == "gates" else 0):
-            world.open_gate()
-        if behind == "no scheduler":
-            _, task = schedules.start(world)
-        began = loop.time()
-        await asyncio.sleep(59.0)
-        placed = [pod for pod in world.server.pods() if pod.spec.node_name and is_placeholder(pod)]
-        assert (len(placed), ended) == (2, [])
-        assert not [pod for pod in world.server.pods() if pod.status.phase == "Failed"]
-        await asyncio.sleep(2.0)
-        assert {round(at - began) for at in ended} == {60}
-        assert len([pod for pod in world.server.pods() if pod.status.phase == "Failed"]) == hard * 4
-        await schedules.stop(task)
-
-    run(main())
+    world = schedules.World(1)
+    ended: list[float] = []
+    loop = asyncio.get_running_loop()
+    world.server.on_delete = lambda _pod: ended.append(loop.time())
+    for name in ("n1", "n2"):
+        world.server.remove("nodes", "", name)
+    world.add_pod(nodeName="n0", containers=[{"name": "c", "resources": {"requests": {"cpu": "3"}}}])
+    if behind != "no scheduler":
+        _, task = schedules.start(world)
+    world.add_gang(4, timeout_s=60, hard=hard, gated=behind == "gates")
+    if behind != "nothing":
+        await asyncio.sleep(70.0)
+    for _ in range(4 if behind == "gates" else 0):
+        world.open_gate()
+    if behind == "no scheduler":
+        _, task = schedules.start(world)
+    began = loop.time()
+    await asyncio.sleep(59.0)
+    placed = [pod for pod in world.server.pods() if pod.spec.node_name and is_placeholder(pod)]
+    assert (len(placed), ended) == (2, [])
+    assert not [pod for pod in world.server.pods() if pod.status.phase == "Failed"]
+    await asyncio.sleep(2.0)
+    assert {round(at - began) for at in ended} == {60}
+    assert len([pod for pod in world.server.pods() if pod.status.phase == "Failed"]) == hard * 4
+    await schedules.stop(task)
 
 
 def test_a_hard_gang_that_runs_does_not_fail_after_a_restart_for_a_member_that_does_not_come() -> None:

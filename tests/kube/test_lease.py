@@ -12,7 +12,7 @@ import pytest
 
 import seeds
 from common.planting import raised_by_a_law
-from common.virtual import VirtualLoop, run
+from common.virtual import VirtualLoop, in_virtual_time, run
 from kube import schedules
 from kube.apiserver import FakeClient, Trouble
 from kube.schedules import Process
@@ -114,121 +114,109 @@ def test_a_process_that_is_killed_while_it_awaits_answers_leaves_no_error_that_n
     run(play())  # an error of a task that nobody has asked for fails the test (`conftest.py`)
 
 
-def test_a_process_that_ends_is_followed_at_once_when_what_it_has_sent_is_answered() -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        first = process(world, Slow(world.server))
-        await asyncio.sleep(2.0)
-        second = process(world)
-        await asyncio.sleep(2.0)
-        assert not second.runner.reading.begun
-        assert second.runner.lease is not None
-        assert second.runner.lease.holder == first.runner.lease.identity  # type: ignore[union-attr]
-        for _ in range(20):
-            world.add_pod()
-        await asyncio.sleep(1.0)
-        first.ending.set()
-        assert not world.bound
-        await first.task
-        assert len(world.bound) > 3
-        await asyncio.sleep(4.0)
-        assert second.runner.lease.held(), f"well before the {DURATION_S} s after which the lease would have expired"
-        assert second.runner.reading.begun
-        for _ in range(20):
-            world.add_pod()
-        await asyncio.sleep(30.0)
-        schedules.check_runs(second.task)
-        await schedules.stop(second.task)
-
-    run(play())
+@in_virtual_time
+async def test_a_process_that_ends_is_followed_at_once_when_what_it_has_sent_is_answered() -> None:
+    world = schedules.World(1)
+    first = process(world, Slow(world.server))
+    await asyncio.sleep(2.0)
+    second = process(world)
+    await asyncio.sleep(2.0)
+    assert not second.runner.reading.begun
+    assert second.runner.lease is not None
+    assert second.runner.lease.holder == first.runner.lease.identity  # type: ignore[union-attr]
+    for _ in range(20):
+        world.add_pod()
+    await asyncio.sleep(1.0)
+    first.ending.set()
+    assert not world.bound
+    await first.task
+    assert len(world.bound) > 3
+    await asyncio.sleep(4.0)
+    assert second.runner.lease.held(), f"well before the {DURATION_S} s after which the lease would have expired"
+    assert second.runner.reading.begun
+    for _ in range(20):
+        world.add_pod()
+    await asyncio.sleep(30.0)
+    schedules.check_runs(second.task)
+    await schedules.stop(second.task)
 
 
-def test_a_process_that_ends_by_a_fault_releases_its_lease() -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        broken = {"queues.yaml": "partitions: [{name: other, queues: [{name: root}]}]"}
-        found = ConfigMap(metadata=ObjectMeta(name="yunikorn-configs", namespace="default", uid="m"), data=broken)
-        world.server.put("configmaps", found)
-        one = process(world)
-        await asyncio.sleep(5.0)
-        assert isinstance(one.task.exception(), ConfigurationError)
-        assert world.server.lease is not None
-        assert not world.server.lease.spec.holder_identity
-
-    run(play())
+@in_virtual_time
+async def test_a_process_that_ends_by_a_fault_releases_its_lease() -> None:
+    world = schedules.World(1)
+    broken = {"queues.yaml": "partitions: [{name: other, queues: [{name: root}]}]"}
+    found = ConfigMap(metadata=ObjectMeta(name="yunikorn-configs", namespace="default", uid="m"), data=broken)
+    world.server.put("configmaps", found)
+    one = process(world)
+    await asyncio.sleep(5.0)
+    assert isinstance(one.task.exception(), ConfigurationError)
+    assert world.server.lease is not None
+    assert not world.server.lease.spec.holder_identity
 
 
-def test_a_process_that_is_cancelled_is_followed_when_its_lease_has_expired() -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        first = process(world)
-        await asyncio.sleep(3.0)
-        second = process(world)
-        await schedules.stop(first.task)
-        await asyncio.sleep(DURATION_S + 5.0)
-        assert second.runner.reading.begun
-        await schedules.stop(second.task)
-
-    run(play())
+@in_virtual_time
+async def test_a_process_that_is_cancelled_is_followed_when_its_lease_has_expired() -> None:
+    world = schedules.World(1)
+    first = process(world)
+    await asyncio.sleep(3.0)
+    second = process(world)
+    await schedules.stop(first.task)
+    await asyncio.sleep(DURATION_S + 5.0)
+    assert second.runner.reading.begun
+    await schedules.stop(second.task)
 
 
 @pytest.mark.parametrize("other", [False, True])
-def test_nothing_is_written_from_the_moment_when_the_lease_may_be_lost(*, other: bool) -> None:
+@in_virtual_time
+async def test_nothing_is_written_from_the_moment_when_the_lease_may_be_lost(*, other: bool) -> None:
     """Without another process it goes on when the lease can be renewed; with one it ends."""
+    world = schedules.World(1)
+    first = process(world)
+    writes: list[float] = []
+    check = first.client.on_write
 
-    async def play() -> None:
-        world = schedules.World(1)
-        first = process(world)
-        writes: list[float] = []
-        check = first.client.on_write
+    def note(what: str) -> None:
+        writes.append(now())
+        check(what)
 
-        def note(what: str) -> None:
-            writes.append(now())
-            check(what)
-
-        first.client.on_write = note
-        await asyncio.sleep(5.0)
-        second = process(world) if other else None
-        first.client.lease_cut, cut_at = True, now()
-        while now() < cut_at + 40.0:
-            world.add_node(f"more{now()}")
-            world.add_pod()
-            await asyncio.sleep(0.5)
-        assert cut_at + HELD_S - 3.0 < max(writes) < cut_at + HELD_S
-        first.client.lease_cut = False
-        await asyncio.sleep(5.0)
-        if second is None:
-            assert max(writes) > cut_at + 40.0
-            assert len(world.bound) == world.made
-            await schedules.stop(first.task)
-            return
-        assert isinstance(first.task.exception(), LeaseLostError)
-        assert max(writes) < cut_at + HELD_S
-        assert len(world.bound) == world.made
-        await schedules.stop(second.task)
-
-    run(play())
-
-
-def test_a_process_that_was_stopped_asks_who_has_the_lease_before_it_writes() -> None:
-    """The lease has been taken meanwhile, so the process that goes on writes nothing."""
-
-    async def play() -> None:
-        world = schedules.World(1)
-        first = process(world)
-        await asyncio.sleep(3.0)
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
-        assert world.server.lease is not None
+    first.client.on_write = note
+    await asyncio.sleep(5.0)
+    second = process(world) if other else None
+    first.client.lease_cut, cut_at = True, now()
+    while now() < cut_at + 40.0:
+        world.add_node(f"more{now()}")
         world.add_pod()
-        loop.pass_over(60.0)
-        world.server.lease.spec.holder_identity = "another"
-        world.server.lease.metadata.resource_version = "77"
-        await asyncio.sleep(20.0)
-        assert isinstance(first.task.exception(), LeaseLostError)
-        assert not world.bound
+        await asyncio.sleep(0.5)
+    assert cut_at + HELD_S - 3.0 < max(writes) < cut_at + HELD_S
+    first.client.lease_cut = False
+    await asyncio.sleep(5.0)
+    if second is None:
+        assert max(writes) > cut_at + 40.0
+        assert len(world.bound) == world.made
+        await schedules.stop(first.task)
+        return
+    assert isinstance(first.task.exception(), LeaseLostError)
+    assert max(writes) < cut_at + HELD_S
+    assert len(world.bound) == world.made
+    await schedules.stop(second.task)
 
-    run(play())
+
+@in_virtual_time
+async def test_a_process_that_was_stopped_asks_who_has_the_lease_before_it_writes() -> None:
+    """The lease has been taken meanwhile, so the process that goes on writes nothing."""
+    world = schedules.World(1)
+    first = process(world)
+    await asyncio.sleep(3.0)
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    assert world.server.lease is not None
+    world.add_pod()
+    loop.pass_over(60.0)
+    world.server.lease.spec.holder_identity = "another"
+    world.server.lease.metadata.resource_version = "77"
+    await asyncio.sleep(20.0)
+    assert isinstance(first.task.exception(), LeaseLostError)
+    assert not world.bound
 
 
 def test_a_renewal_that_was_under_way_in_a_pause_does_not_count() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from common.virtual import run
+from common.virtual import in_virtual_time, run
 from kube import books, ends, kinds, schedules
 from kube.books import Limits
 from kube.kinds import Kind
@@ -46,68 +46,61 @@ def _world(kind: Kind, nodes: tuple[str, ...]) -> schedules.World:
         pytest.param(2000, True, 800, False, id="shrunk while its binding was under way"),
     ],
 )
-def test_what_a_node_had_when_places_there_were_chosen_counts(
+@in_virtual_time
+async def test_what_a_node_had_when_places_there_were_chosen_counts(
     vcore: int, later: bool, later_vcore: int, too_much: bool
 ) -> None:
-    async def play() -> None:
-        world = schedules.World(1, Kind(shrinks=True))
-        slow, fast = _pod(world, "root.a", "250m"), _pod(world, "root.a", "700m")
-        for pod, at, has in ((slow, 1.0, vcore), (fast, 2.0 if later else 0.0, later_vcore)):
-            room = {"vcore": has, "memory": 8 << 30, "pods": 20, books.DEVICE: 0}
-            world.decisions[pod.metadata.uid] = Decision("n0", at, frozenset(), pod, room, Limits(), exchanged=False)
-        world.check_binding(fast, "n0")
-        world.server.put("pods", msgspec.structs.replace(fast, spec=msgspec.structs.replace(fast.spec, node_name="n0")))
-        with pytest.raises(schedules.OvercommittedError) if too_much else contextlib.nullcontext():
-            world.check_binding(slow, "n0")
-
-    run(play())
+    world = schedules.World(1, Kind(shrinks=True))
+    slow, fast = _pod(world, "root.a", "250m"), _pod(world, "root.a", "700m")
+    for pod, at, has in ((slow, 1.0, vcore), (fast, 2.0 if later else 0.0, later_vcore)):
+        room = {"vcore": has, "memory": 8 << 30, "pods": 20, books.DEVICE: 0}
+        world.decisions[pod.metadata.uid] = Decision("n0", at, frozenset(), pod, room, Limits(), exchanged=False)
+    world.check_binding(fast, "n0")
+    world.server.put("pods", msgspec.structs.replace(fast, spec=msgspec.structs.replace(fast.spec, node_name="n0")))
+    with pytest.raises(schedules.OvercommittedError) if too_much else contextlib.nullcontext():
+        world.check_binding(slow, "n0")
 
 
-def test_a_member_takes_room_on_another_node_until_its_placeholder_has_ended() -> None:
+@in_virtual_time
+async def test_a_member_takes_room_on_another_node_until_its_placeholder_has_ended() -> None:
     """So the victim is needed that goes for a pod which would fit beside the other pods that have a node."""
-
-    async def play() -> None:
-        world = _world(Kind(preemption=True, places=True), ("n0",))
-        _pod(world, "root.b", "3250m", "n0")
-        _, task = schedules.start(world)
-        world.add_gang(2, timeout_s=900)
-        await asyncio.sleep(2.0)  # one placeholder has room
-        found = world.node("n0")
-        spec = msgspec.structs.replace(found.spec, taints=(Taint(**kinds.TAINT),))
-        world.server.put("nodes", msgspec.structs.replace(found, spec=spec))
-        await asyncio.sleep(1.0)
-        world.add_node("n3")
-        _pod(world, "root.p.d", "3", "n3")
-        await asyncio.sleep(2.0)  # one member waits there for the end of the placeholder on n0
-        view = world.alive[0].view()
-        assert view.used("n3")["vcore"] == 3000 + 500 + 500
-        assert view.in_queue["root.b"]["vcore"] == 3250 + 500 + 500, "the placeholders alone"
-        _pod(world, "root.b", "500m")
-        await asyncio.sleep(5.0)
-        await schedules.stop(task)
-        assert len(world.evictions) == 1
-
-    run(play())
+    world = _world(Kind(preemption=True, places=True), ("n0",))
+    _pod(world, "root.b", "3250m", "n0")
+    _, task = schedules.start(world)
+    world.add_gang(2, timeout_s=900)
+    await asyncio.sleep(2.0)  # one placeholder has room
+    found = world.node("n0")
+    spec = msgspec.structs.replace(found.spec, taints=(Taint(**kinds.TAINT),))
+    world.server.put("nodes", msgspec.structs.replace(found, spec=spec))
+    await asyncio.sleep(1.0)
+    world.add_node("n3")
+    _pod(world, "root.p.d", "3", "n3")
+    await asyncio.sleep(2.0)  # one member waits there for the end of the placeholder on n0
+    view = world.alive[0].view()
+    assert view.used("n3")["vcore"] == 3000 + 500 + 500
+    assert view.in_queue["root.b"]["vcore"] == 3250 + 500 + 500, "the placeholders alone"
+    _pod(world, "root.b", "500m")
+    await asyncio.sleep(5.0)
+    await schedules.stop(task)
+    assert len(world.evictions) == 1
 
 
-def test_a_member_that_others_have_bound_counts_for_its_gang_also_when_it_has_ended_since() -> None:
-    async def play() -> None:
-        world = _world(Kind(atomic=True, foreign=True), ("n0",))
-        _, task = schedules.start(world)
-        world.add_atomic_gang(2, 3000)
-        await asyncio.sleep(2.0)  # one of both has room
-        first = world.server.pods()[0]
-        spec = msgspec.structs.replace(first.spec, node_name="n0")
-        bound = world.server.put("pods", msgspec.structs.replace(first, spec=spec))
-        world.add_node("n3")
-        await asyncio.sleep(2.0)
-        world.end(bound)
-        await asyncio.sleep(2.0)
-        world.alive[0].check_gangs(ends=True)
-        await schedules.stop(task)
-        assert list(world.bound.values()) == ["n3"]
-
-    run(play())
+@in_virtual_time
+async def test_a_member_that_others_have_bound_counts_for_its_gang_also_when_it_has_ended_since() -> None:
+    world = _world(Kind(atomic=True, foreign=True), ("n0",))
+    _, task = schedules.start(world)
+    world.add_atomic_gang(2, 3000)
+    await asyncio.sleep(2.0)  # one of both has room
+    first = world.server.pods()[0]
+    spec = msgspec.structs.replace(first.spec, node_name="n0")
+    bound = world.server.put("pods", msgspec.structs.replace(first, spec=spec))
+    world.add_node("n3")
+    await asyncio.sleep(2.0)
+    world.end(bound)
+    await asyncio.sleep(2.0)
+    world.alive[0].check_gangs(ends=True)
+    await schedules.stop(task)
+    assert list(world.bound.values()) == ["n3"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from common.virtual import run
+from common.virtual import in_virtual_time, run
 from licorne.kube.api import ApiError, Client, ExpiredError, Fault, Kind, Page, UnansweredError, WatchEvent
 from licorne.kube.api.kinds import NAMESPACES, config_map_kind
 from licorne.kube.objects import Namespace
@@ -546,40 +546,35 @@ def test_a_watch_that_has_lasted_has_worked_though_nothing_has_changed() -> None
     assert all(wait <= 0.2 for wait in script.waits[-3:])
 
 
-def test_it_says_how_far_it_is() -> None:
-    async def main() -> None:
-        script = Script(STREAM, [[changed("a", 12)]])
-        script.ended = asyncio.Event()
-        reflector = Reflector(script, NAMESPACES, script)
-        task = asyncio.create_task(reflector.run())
-        async with asyncio.timeout(5.0):
-            await reflector.reached(12)
-        assert reflector.store["", "a"].metadata.resource_version == "12"
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await reflector.reached(13)
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-    run(main())
+@in_virtual_time
+async def test_it_says_how_far_it_is() -> None:
+    script = Script(STREAM, [[changed("a", 12)]])
+    script.ended = asyncio.Event()
+    reflector = Reflector(script, NAMESPACES, script)
+    task = asyncio.create_task(reflector.run())
+    async with asyncio.timeout(5.0):
+        await reflector.reached(12)
+    assert reflector.store["", "a"].metadata.resource_version == "12"
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await reflector.reached(13)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
-def test_a_list_may_be_wanted_while_the_process_ends() -> None:
+@in_virtual_time
+async def test_a_list_may_be_wanted_while_the_process_ends() -> None:
     """Its tasks are cancelled one after the other; what waits for the list is cancelled with them, and raises nothing else."""
-
-    async def main() -> None:
-        reflector = Reflector(Script(STREAM), NAMESPACES, Script())
-        task = asyncio.create_task(reflector.run())
-        await reflector.synced.wait()
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await reflector.read_again()
-
-    run(main())
+    reflector = Reflector(Script(STREAM), NAMESPACES, Script())
+    task = asyncio.create_task(reflector.run())
+    await reflector.synced.wait()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await reflector.read_again()
 
 
 def test_a_list_is_read_again_when_that_is_wanted() -> None:

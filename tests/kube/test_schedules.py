@@ -13,7 +13,7 @@ import pytest
 import seeds
 from common.examples import scaled
 from common.plain_python import printed_by
-from common.virtual import VirtualLoop, run
+from common.virtual import VirtualLoop, in_virtual_time, run
 from kube import faults, schedules
 from kube.apiserver import FakeClient, Server, Trouble
 from licorne.kube.api import ApiError, Kind, WatchEvent
@@ -128,24 +128,22 @@ def test_a_paused_process_writes_nothing_before_it_has_read_the_present() -> Non
     run(play())
 
 
-def test_a_pause_while_the_cluster_is_read_again_makes_it_read_once_more() -> None:
-    async def play() -> None:
-        world = schedules.World(3)
-        _, task = schedules.start(world)
-        await asyncio.sleep(3.0)
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
-        world.server.trouble = Trouble(late_s=3.0)
-        for _ in range(10):
-            world.add_pod()
-            loop.pass_over(20.0)
-            await asyncio.sleep(1.0)  # `World.check_writing` checks each request
-        world.server.trouble = Trouble()
-        await asyncio.sleep(60.0)
-        await schedules.stop(task)
-        assert len(world.bound) >= 5
-
-    run(play())
+@in_virtual_time
+async def test_a_pause_while_the_cluster_is_read_again_makes_it_read_once_more() -> None:
+    world = schedules.World(3)
+    _, task = schedules.start(world)
+    await asyncio.sleep(3.0)
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    world.server.trouble = Trouble(late_s=3.0)
+    for _ in range(10):
+        world.add_pod()
+        loop.pass_over(20.0)
+        await asyncio.sleep(1.0)  # `World.check_writing` checks each request
+    world.server.trouble = Trouble()
+    await asyncio.sleep(60.0)
+    await schedules.stop(task)
+    assert len(world.bound) >= 5
 
 
 def test_nothing_is_bound_after_a_pause_while_the_cluster_may_not_be_read() -> None:
@@ -265,54 +263,49 @@ def test_each_placeholder_of_a_large_gang_is_asked_for_once_from_a_slow_server()
 
 
 @pytest.mark.parametrize("restart", [False, True], ids=["seen", "while licorne is down"])
-def test_a_placeholder_that_fails_is_replaced(restart: bool) -> None:
+@in_virtual_time
+async def test_a_placeholder_that_fails_is_replaced(restart: bool) -> None:
     """Its object stays there, under the name that licorne gave it, and no watch of licorne shows it."""
-
-    async def play() -> None:
-        world = schedules.World(5)
-        for name in ("n0", "n1", "n2"):
-            world.server.remove("nodes", "", name)
-        _, task = schedules.start(world)
-        await asyncio.sleep(1.0)
-        world.add_gang(3, timeout_s=900)
-        await asyncio.sleep(1.0)
-        failed = next(pod for pod in world.server.pods() if pod.metadata.name.startswith("tg-"))
-        if restart:
-            await schedules.stop(task)
-        status = msgspec.structs.replace(failed.status, phase="Failed")
-        world.server.put("pods", msgspec.structs.replace(failed, status=status))
-        if restart:
-            _, task = schedules.start(world)
-        await asyncio.sleep(1.0)
-        for number in range(3):
-            world.add_node(f"more-{number}")
-        for _ in range(120):
-            await asyncio.sleep(1.0)
-            for pod in world.server.pods():
-                if pod.metadata.deletion_timestamp:  # its kubelet has ended it
-                    world.server.remove("pods", pod.metadata.namespace, pod.metadata.name)
-        members = [pod for pod in world.server.pods() if "tg-" not in pod.metadata.name]
-        assert [bool(pod.spec.node_name) for pod in members] == [True] * 3
-        told = {event["reason"] for event in world.server.events if event["type"] == "Warning"}
-        assert "GangScheduling" not in told, "the gang did not give up"
+    world = schedules.World(5)
+    for name in ("n0", "n1", "n2"):
+        world.server.remove("nodes", "", name)
+    _, task = schedules.start(world)
+    await asyncio.sleep(1.0)
+    world.add_gang(3, timeout_s=900)
+    await asyncio.sleep(1.0)
+    failed = next(pod for pod in world.server.pods() if pod.metadata.name.startswith("tg-"))
+    if restart:
         await schedules.stop(task)
-
-    run(play())
-
-
-def test_a_refused_configuration_keeps_the_one_before_and_says_so() -> None:
-    async def play() -> None:
-        world = schedules.World(4)
+    status = msgspec.structs.replace(failed.status, phase="Failed")
+    world.server.put("pods", msgspec.structs.replace(failed, status=status))
+    if restart:
         _, task = schedules.start(world)
+    await asyncio.sleep(1.0)
+    for number in range(3):
+        world.add_node(f"more-{number}")
+    for _ in range(120):
         await asyncio.sleep(1.0)
-        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
-        broken = msgspec.structs.replace(known, data={"queues.yaml": "partitions: ["})
-        world.server.put("configmaps", broken)
-        await asyncio.sleep(1.0)
-        assert any(event["reason"] == "ConfigurationRefused" for event in world.server.events)
-        world.add_pod()
-        await asyncio.sleep(5.0)
-        assert len(world.bound) == 1
-        await schedules.stop(task)
+        for pod in world.server.pods():
+            if pod.metadata.deletion_timestamp:  # its kubelet has ended it
+                world.server.remove("pods", pod.metadata.namespace, pod.metadata.name)
+    members = [pod for pod in world.server.pods() if "tg-" not in pod.metadata.name]
+    assert [bool(pod.spec.node_name) for pod in members] == [True] * 3
+    told = {event["reason"] for event in world.server.events if event["type"] == "Warning"}
+    assert "GangScheduling" not in told, "the gang did not give up"
+    await schedules.stop(task)
 
-    run(play())
+
+@in_virtual_time
+async def test_a_refused_configuration_keeps_the_one_before_and_says_so() -> None:
+    world = schedules.World(4)
+    _, task = schedules.start(world)
+    await asyncio.sleep(1.0)
+    known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+    broken = msgspec.structs.replace(known, data={"queues.yaml": "partitions: ["})
+    world.server.put("configmaps", broken)
+    await asyncio.sleep(1.0)
+    assert any(event["reason"] == "ConfigurationRefused" for event in world.server.events)
+    world.add_pod()
+    await asyncio.sleep(5.0)
+    assert len(world.bound) == 1
+    await schedules.stop(task)

@@ -17,7 +17,7 @@ import pytest
 
 import licorne
 import licorne.cli
-from common.virtual import run
+from common.virtual import in_virtual_time, run
 from common.waiting import WAIT_S, eventually
 from kube import schedules
 from kube.apiserver import FakeClient
@@ -178,45 +178,41 @@ BOTH: dict[str, tuple[list[tuple[str, dict[str, str] | None]], list[tuple[str, s
 
 
 @pytest.mark.parametrize(("steps", "told", "counts"), BOTH.values(), ids=BOTH)
-def test_both_configmaps_count_as_they_are_now(
+@in_virtual_time
+async def test_both_configmaps_count_as_they_are_now(
     steps: list[tuple[str, dict[str, str] | None]], told: list[tuple[str, str]], counts: bool
 ) -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        runner, task = schedules.start(world)
+    world = schedules.World(1)
+    runner, task = schedules.start(world)
+    await asyncio.sleep(1.0)
+    for name, data in steps:
+        if data is None:
+            world.server.remove("configmaps", "default", name)
+        else:
+            put_map(world, data, name)
         await asyncio.sleep(1.0)
-        for name, data in steps:
-            if data is None:
-                world.server.remove("configmaps", "default", name)
-            else:
-                put_map(world, data, name)
-            await asyncio.sleep(1.0)
-        assert ("other" in queues_of(runner)) is counts
-        begin = "the configuration is refused, and the one before counts: "
-        refused = [event for event in world.server.events if event["reason"] == "ConfigurationRefused"]
-        assert [event["regarding"]["name"] for event in refused] == [name for name, _ in told]
-        for event, (_, why) in zip(refused, told, strict=True):
-            assert event["note"].startswith(begin + why)
-        await schedules.stop(task)
-
-    run(play())
+    assert ("other" in queues_of(runner)) is counts
+    begin = "the configuration is refused, and the one before counts: "
+    refused = [event for event in world.server.events if event["reason"] == "ConfigurationRefused"]
+    assert [event["regarding"]["name"] for event in refused] == [name for name, _ in told]
+    for event, (_, why) in zip(refused, told, strict=True):
+        assert event["note"].startswith(begin + why)
+    await schedules.stop(task)
 
 
-def test_the_last_setting_of_the_scheduler_may_go() -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        runner, task = schedules.start(world)
+@in_virtual_time
+async def test_the_last_setting_of_the_scheduler_may_go() -> None:
+    world = schedules.World(1)
+    runner, task = schedules.start(world)
+    await asyncio.sleep(1.0)
+    found = []
+    for more in ({"outstanding.inspection": "false"}, {}):
+        put_map(world, {"queues.yaml": schedules.QUEUES, **more})
         await asyncio.sleep(1.0)
-        found = []
-        for more in ({"outstanding.inspection": "false"}, {}):
-            put_map(world, {"queues.yaml": schedules.QUEUES, **more})
-            await asyncio.sleep(1.0)
-            (partition,) = runner.api.cluster.partitions()
-            found.append(partition.settings.outstanding_inspection)
-        assert found == [False, True]
-        await schedules.stop(task)
-
-    run(play())
+        (partition,) = runner.api.cluster.partitions()
+        found.append(partition.settings.outstanding_inspection)
+    assert found == [False, True]
+    await schedules.stop(task)
 
 
 class Forbids(FakeClient):
@@ -239,72 +235,65 @@ class Forbids(FakeClient):
 
 
 @pytest.mark.parametrize("streams", [True, False])
-def test_nothing_is_scheduled_while_the_configmaps_may_not_be_read(streams: bool) -> None:
-    async def play() -> None:
-        world = schedules.World(4)
-        world.server.trouble.no_streams = not streams
-        world.add_pod()
-        client = Forbids(world.server)
-        client.forbidden = frozenset({"configmaps"})
-        runner, task = schedules.start(world, client)
-        written = io.StringIO()
-        runner.reading.log = make_log(written, form="json")
-        await asyncio.sleep(600.0)
-        assert not runner.reading.begun
-        assert not world.bound
-        lines = [json.loads(line) for line in written.getvalue().splitlines()]
-        told = [
-            line for line in lines if line["event"].startswith("the ConfigMaps may not be read; nothing is scheduled")
-        ]
-        assert 20 < len(told) < 100
-        assert {(line["level"], line["namespace"]) for line in told} == {("error", "default")}
-        assert "403 Forbidden: configmaps is forbidden; tried again in " in told[0]["text"]
-        client.forbidden = frozenset()
-        await asyncio.sleep(40.0)
-        assert len(world.bound) == 1
-        assert queues_of(runner) == {"a", "b"}
-        await schedules.stop(task)
-
-    run(play())
+@in_virtual_time
+async def test_nothing_is_scheduled_while_the_configmaps_may_not_be_read(streams: bool) -> None:
+    world = schedules.World(4)
+    world.server.trouble.no_streams = not streams
+    world.add_pod()
+    client = Forbids(world.server)
+    client.forbidden = frozenset({"configmaps"})
+    runner, task = schedules.start(world, client)
+    written = io.StringIO()
+    runner.reading.log = make_log(written, form="json")
+    await asyncio.sleep(600.0)
+    assert not runner.reading.begun
+    assert not world.bound
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    told = [line for line in lines if line["event"].startswith("the ConfigMaps may not be read; nothing is scheduled")]
+    assert 20 < len(told) < 100
+    assert {(line["level"], line["namespace"]) for line in told} == {("error", "default")}
+    assert "403 Forbidden: configmaps is forbidden; tried again in " in told[0]["text"]
+    client.forbidden = frozenset()
+    await asyncio.sleep(40.0)
+    assert len(world.bound) == 1
+    assert queues_of(runner) == {"a", "b"}
+    await schedules.stop(task)
 
 
 DEFAULT_SPREAD = "[{topologyKey: topology.kubernetes.io/zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]"
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["a service of before", "a service that comes"])
-def test_default_spread_constraints_spread_the_pods_of_a_service(first: bool) -> None:
+@in_virtual_time
+async def test_default_spread_constraints_spread_the_pods_of_a_service(first: bool) -> None:
     """Where one of the two zones has no room, every second pod of the service waits."""
-
-    async def play() -> None:
-        world = schedules.World(1)
-        for name in ("n0", "n1", "n2"):
-            world.server.remove("nodes", "", name)
-        for name, zone in (("a", "z1"), ("b", "z2")):
-            world.add_node(name)
-            node = world.node(name)
-            meta = msgspec.structs.replace(node.metadata, labels={"topology.kubernetes.io/zone": zone})
-            cordoned = msgspec.structs.replace(node.spec, unschedulable=name == "b")
-            world.server.put("nodes", msgspec.structs.replace(node, metadata=meta, spec=cordoned))
-        service = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": {"app": "x"}}}
-        if first:
-            world.server.put("services", msgspec.convert(service, PlainWorkload))
-        _, task = schedules.start(world, settings=RunSettings(spread=DEFAULT_SPREAD))
-        if not first:
-            await asyncio.sleep(5.0)
-            world.server.put("services", msgspec.convert(service, PlainWorkload))
-            await asyncio.sleep(5.0)
-        container = {"name": "c", "resources": {"requests": {"cpu": "100m"}}}
-        for app in ("x", "x", "y", "y"):
-            labels = {"applicationId": "a", "queue": "root.a", "app": app}
-            world.add_pod(metadata={"labels": labels}, containers=[container])
-        await asyncio.sleep(20.0)
-        assert len(world.bound) == 3
-        world.server.remove("services", "default", "s")
-        await asyncio.sleep(20.0)
-        assert len(world.bound) == 4
-        await schedules.stop(task)
-
-    run(play())
+    world = schedules.World(1)
+    for name in ("n0", "n1", "n2"):
+        world.server.remove("nodes", "", name)
+    for name, zone in (("a", "z1"), ("b", "z2")):
+        world.add_node(name)
+        node = world.node(name)
+        meta = msgspec.structs.replace(node.metadata, labels={"topology.kubernetes.io/zone": zone})
+        cordoned = msgspec.structs.replace(node.spec, unschedulable=name == "b")
+        world.server.put("nodes", msgspec.structs.replace(node, metadata=meta, spec=cordoned))
+    service = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": {"app": "x"}}}
+    if first:
+        world.server.put("services", msgspec.convert(service, PlainWorkload))
+    _, task = schedules.start(world, settings=RunSettings(spread=DEFAULT_SPREAD))
+    if not first:
+        await asyncio.sleep(5.0)
+        world.server.put("services", msgspec.convert(service, PlainWorkload))
+        await asyncio.sleep(5.0)
+    container = {"name": "c", "resources": {"requests": {"cpu": "100m"}}}
+    for app in ("x", "x", "y", "y"):
+        labels = {"applicationId": "a", "queue": "root.a", "app": app}
+        world.add_pod(metadata={"labels": labels}, containers=[container])
+    await asyncio.sleep(20.0)
+    assert len(world.bound) == 3
+    world.server.remove("services", "default", "s")
+    await asyncio.sleep(20.0)
+    assert len(world.bound) == 4
+    await schedules.stop(task)
 
 
 WITHOUT = {
@@ -315,66 +304,59 @@ WITHOUT = {
 
 
 @pytest.mark.parametrize("plural", WITHOUT)
-def test_nothing_is_scheduled_while_pods_nodes_or_namespaces_may_not_be_read(plural: str) -> None:
+@in_virtual_time
+async def test_nothing_is_scheduled_while_pods_nodes_or_namespaces_may_not_be_read(plural: str) -> None:
     """An API server that starts answers 403 for moments, in which nothing may be decided without these."""
-
-    async def play() -> None:
-        world = schedules.World(4)
-        world.add_pod()
-        client = Forbids(world.server)
-        client.forbidden = frozenset({plural})
-        runner, task = schedules.start(world, client, RunSettings(queues=schedules.QUEUES))
-        written = io.StringIO()
-        runner.reading.log = make_log(written, form="json")
-        await asyncio.sleep(200.0)
-        assert not runner.reading.begun
-        assert not world.bound
-        lines = [json.loads(line) for line in written.getvalue().splitlines()]
-        told = [line for line in lines if line["level"] == "error"]
-        said = f"the {plural} may not be read; nothing is scheduled until they may, because {WITHOUT[plural]}"
-        assert {line["event"] for line in told} == {said}
-        assert 8 < len(told) < 30
-        client.forbidden = frozenset()
-        await asyncio.sleep(40.0)
-        assert len(world.bound) == 1
-        await schedules.stop(task)
-
-    run(play())
+    world = schedules.World(4)
+    world.add_pod()
+    client = Forbids(world.server)
+    client.forbidden = frozenset({plural})
+    runner, task = schedules.start(world, client, RunSettings(queues=schedules.QUEUES))
+    written = io.StringIO()
+    runner.reading.log = make_log(written, form="json")
+    await asyncio.sleep(200.0)
+    assert not runner.reading.begun
+    assert not world.bound
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    told = [line for line in lines if line["level"] == "error"]
+    said = f"the {plural} may not be read; nothing is scheduled until they may, because {WITHOUT[plural]}"
+    assert {line["event"] for line in told} == {said}
+    assert 8 < len(told) < 30
+    client.forbidden = frozenset()
+    await asyncio.sleep(40.0)
+    assert len(world.bound) == 1
+    await schedules.stop(task)
 
 
-def test_budgets_are_known_where_the_api_server_refuses_to_show_them_while_it_starts() -> None:
-    async def play() -> None:
-        world = schedules.World(4)
-        meta = ObjectMeta(name="b", namespace="default", uid="b")
-        world.server.put("poddisruptionbudgets", PodDisruptionBudget(metadata=meta))
-        client = Forbids(world.server)
-        client.forbidden = frozenset({"poddisruptionbudgets"})
-        runner, task = schedules.start(world, client)
-        await asyncio.sleep(5.0)
-        assert not runner.reading.begun
-        client.forbidden = frozenset()
-        await asyncio.sleep(10.0)
-        assert len(runner.manager.lifecycle.budgets) == 1
-        await schedules.stop(task)
-
-    run(play())
+@in_virtual_time
+async def test_budgets_are_known_where_the_api_server_refuses_to_show_them_while_it_starts() -> None:
+    world = schedules.World(4)
+    meta = ObjectMeta(name="b", namespace="default", uid="b")
+    world.server.put("poddisruptionbudgets", PodDisruptionBudget(metadata=meta))
+    client = Forbids(world.server)
+    client.forbidden = frozenset({"poddisruptionbudgets"})
+    runner, task = schedules.start(world, client)
+    await asyncio.sleep(5.0)
+    assert not runner.reading.begun
+    client.forbidden = frozenset()
+    await asyncio.sleep(10.0)
+    assert len(runner.manager.lifecycle.budgets) == 1
+    await schedules.stop(task)
 
 
 @pytest.mark.parametrize("queues", ["", schedules.QUEUES], ids=["not there", "not needed"])
-def test_it_is_done_without_budgets_and_classes_and_without_configmaps_that_are_not_there(queues: str) -> None:
-    async def play() -> None:
-        world = schedules.World(4)
-        world.server.remove("configmaps", "default", CONFIGS)
-        world.add_pod()
-        client = Forbids(world.server)
-        kinds = {"poddisruptionbudgets", "priorityclasses"} | ({"configmaps"} if queues else set())
-        client.forbidden = frozenset(kinds)
-        _, task = schedules.start(world, client, RunSettings(queues=queues))
-        await asyncio.sleep(30.0)
-        assert len(world.bound) == 1
-        await schedules.stop(task)
-
-    run(play())
+@in_virtual_time
+async def test_it_is_done_without_budgets_and_classes_and_without_configmaps_that_are_not_there(queues: str) -> None:
+    world = schedules.World(4)
+    world.server.remove("configmaps", "default", CONFIGS)
+    world.add_pod()
+    client = Forbids(world.server)
+    kinds = {"poddisruptionbudgets", "priorityclasses"} | ({"configmaps"} if queues else set())
+    client.forbidden = frozenset(kinds)
+    _, task = schedules.start(world, client, RunSettings(queues=queues))
+    await asyncio.sleep(30.0)
+    assert len(world.bound) == 1
+    await schedules.stop(task)
 
 
 WRONG = [
@@ -386,33 +368,27 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("key", "text"), WRONG)
-def test_a_value_that_cannot_be_used_refuses_the_whole_change(key: str, text: str) -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        async with served(world) as (runner, rest):
-            put_map(world, {"queues.yaml": OTHER_QUEUES, key: text})
-            await eventually(lambda: world.server.events)
-            (event,) = world.server.events
-            assert event["reason"] == "ConfigurationRefused"
-            assert f"ConfigMap yunikorn-configs: {key}: '{text}': must be " in event["note"]
-            assert "other" not in queues_of(runner)
-            assert (await asyncio.to_thread(rest.get, "/ws/v1/version")).status_code == 200
-            put_map(world, {"queues.yaml": OTHER_QUEUES, key: ""})
-            await eventually(lambda: "other" in queues_of(runner))
-
-    asyncio.run(play())
+async def test_a_value_that_cannot_be_used_refuses_the_whole_change(key: str, text: str) -> None:
+    world = schedules.World(1)
+    async with served(world) as (runner, rest):
+        put_map(world, {"queues.yaml": OTHER_QUEUES, key: text})
+        await eventually(lambda: world.server.events)
+        (event,) = world.server.events
+        assert event["reason"] == "ConfigurationRefused"
+        assert f"ConfigMap yunikorn-configs: {key}: '{text}': must be " in event["note"]
+        assert "other" not in queues_of(runner)
+        assert (await asyncio.to_thread(rest.get, "/ws/v1/version")).status_code == 200
+        put_map(world, {"queues.yaml": OTHER_QUEUES, key: ""})
+        await eventually(lambda: "other" in queues_of(runner))
 
 
 @pytest.mark.parametrize(("key", "text"), WRONG)
-def test_licorne_does_not_start_with_a_value_that_cannot_be_used(key: str, text: str) -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        put_map(world, {**schedules.DATA, key: text})
-        with pytest.raises(ConfigurationError, match=f"ConfigMap yunikorn-configs: {key}: "):
-            async with served(world):
-                pass
-
-    asyncio.run(play())
+async def test_licorne_does_not_start_with_a_value_that_cannot_be_used(key: str, text: str) -> None:
+    world = schedules.World(1)
+    put_map(world, {**schedules.DATA, key: text})
+    with pytest.raises(ConfigurationError, match=f"ConfigMap yunikorn-configs: {key}: "):
+        async with served(world):
+            pass
 
 
 NONE = ["null", "~", "---", "# nothing", "{}", "partitions: []", "partitions: [{name: other, queues: [{name: root}]}]"]
@@ -420,37 +396,33 @@ NONE = ["null", "~", "---", "# nothing", "{}", "partitions: []", "partitions: [{
 
 
 @pytest.mark.parametrize("queues", NONE)
-def test_queues_without_the_partition_of_the_cluster_are_refused_and_no_pod_goes(queues: str) -> None:
-    async def play() -> None:
-        world = schedules.World(4)
-        world.add_pod()
-        _, task = schedules.start(world)
-        await asyncio.sleep(5.0)
-        assert len(world.bound) == 1
-        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
-        world.server.put("configmaps", msgspec.structs.replace(known, data={"queues.yaml": queues}))
-        await asyncio.sleep(1.0)
-        (event,) = (one for one in world.server.events if one["reason"] == "ConfigurationRefused")
-        assert "no partition 'default'" in event["note"]
-        world.add_pod()
-        await asyncio.sleep(60.0)
-        assert len(world.bound) == len(world.server.pods()) == 2
-        await schedules.stop(task)
-
-    run(play())
+@in_virtual_time
+async def test_queues_without_the_partition_of_the_cluster_are_refused_and_no_pod_goes(queues: str) -> None:
+    world = schedules.World(4)
+    world.add_pod()
+    _, task = schedules.start(world)
+    await asyncio.sleep(5.0)
+    assert len(world.bound) == 1
+    known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+    world.server.put("configmaps", msgspec.structs.replace(known, data={"queues.yaml": queues}))
+    await asyncio.sleep(1.0)
+    (event,) = (one for one in world.server.events if one["reason"] == "ConfigurationRefused")
+    assert "no partition 'default'" in event["note"]
+    world.add_pod()
+    await asyncio.sleep(60.0)
+    assert len(world.bound) == len(world.server.pods()) == 2
+    await schedules.stop(task)
 
 
 @pytest.mark.parametrize("queues", NONE)
-def test_licorne_does_not_start_without_the_partition_of_the_cluster(queues: str) -> None:
-    async def play() -> None:
-        world = schedules.World(4)
-        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
-        world.server.put("configmaps", msgspec.structs.replace(known, data={"queues.yaml": queues}))
-        _, task = schedules.start(world)
-        with pytest.raises(ConfigurationError, match="no partition 'default'"):
-            await asyncio.wait_for(task, 30.0)
-
-    run(play())
+@in_virtual_time
+async def test_licorne_does_not_start_without_the_partition_of_the_cluster(queues: str) -> None:
+    world = schedules.World(4)
+    known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+    world.server.put("configmaps", msgspec.structs.replace(known, data={"queues.yaml": queues}))
+    _, task = schedules.start(world)
+    with pytest.raises(ConfigurationError, match="no partition 'default'"):
+        await asyncio.wait_for(task, 30.0)
 
 
 CHANGES: list[tuple[dict[str, str], dict[str, str], list[str]]] = [
@@ -520,61 +492,55 @@ def test_keys_are_there_once() -> None:
     assert len(set(keys)) == len(keys)
 
 
-def test_a_configmap_that_turns_its_refresh_on_again_is_taken() -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        runner, task = schedules.start(world)
-        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
-        assert isinstance(known, ConfigMap)
+@in_virtual_time
+async def test_a_configmap_that_turns_its_refresh_on_again_is_taken() -> None:
+    world = schedules.World(1)
+    runner, task = schedules.start(world)
+    known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+    assert isinstance(known, ConfigMap)
 
-        async def put(**more: str) -> bool:
-            world.server.put("configmaps", msgspec.structs.replace(known, data={**schedules.DATA, **more}))
-            await asyncio.sleep(1.0)
-            return runner.manager.lifecycle.scheduled_events
-
-        await asyncio.sleep(1.0)
-        off = {"service.enableConfigHotRefresh": "false"}
-        wanted = [
-            await put(**off),
-            await put(**off, **{"licorne.scheduled-events": "true"}),
-            await put(**{"service.enableConfigHotRefresh": "true", "licorne.scheduled-events": "true"}),
-        ]
-        assert wanted == [False, False, True]
-        await schedules.stop(task)
-
-    run(play())
-
-
-def test_levels_and_events_follow_the_configmap_and_what_needs_a_restart_is_said() -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        levels = Levels()
-        _, task = schedules.start(world, levels=levels)
-        await asyncio.sleep(1.0)
-        pod = world.add_pod()
-        await asyncio.sleep(5.0)
-        assert world.server.events == []
-        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
-        assert isinstance(known, ConfigMap)
-        more = {"log.shim.level": "ERROR", "licorne.scheduled-events": "true", "service.clusterId": "other"}
+    async def put(**more: str) -> bool:
         world.server.put("configmaps", msgspec.structs.replace(known, data={**schedules.DATA, **more}))
         await asyncio.sleep(1.0)
-        assert levels.of("shim.cache") == logging.ERROR
-        (told,) = world.server.events
-        assert (told["reason"], told["note"]) == (
-            "RestartNeeded",
-            "takes effect when licorne is started again: service.clusterId",
-        )
-        second = world.add_pod()
-        await asyncio.sleep(5.0)
-        reasons = [
-            event["reason"] for event in world.server.events if event["regarding"]["name"] == second.metadata.name
-        ]
-        assert reasons == ["Scheduled"]
-        assert not [event for event in world.server.events if event["regarding"]["name"] == pod.metadata.name]
-        await schedules.stop(task)
+        return runner.manager.lifecycle.scheduled_events
 
-    run(play())
+    await asyncio.sleep(1.0)
+    off = {"service.enableConfigHotRefresh": "false"}
+    wanted = [
+        await put(**off),
+        await put(**off, **{"licorne.scheduled-events": "true"}),
+        await put(**{"service.enableConfigHotRefresh": "true", "licorne.scheduled-events": "true"}),
+    ]
+    assert wanted == [False, False, True]
+    await schedules.stop(task)
+
+
+@in_virtual_time
+async def test_levels_and_events_follow_the_configmap_and_what_needs_a_restart_is_said() -> None:
+    world = schedules.World(1)
+    levels = Levels()
+    _, task = schedules.start(world, levels=levels)
+    await asyncio.sleep(1.0)
+    pod = world.add_pod()
+    await asyncio.sleep(5.0)
+    assert world.server.events == []
+    known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+    assert isinstance(known, ConfigMap)
+    more = {"log.shim.level": "ERROR", "licorne.scheduled-events": "true", "service.clusterId": "other"}
+    world.server.put("configmaps", msgspec.structs.replace(known, data={**schedules.DATA, **more}))
+    await asyncio.sleep(1.0)
+    assert levels.of("shim.cache") == logging.ERROR
+    (told,) = world.server.events
+    assert (told["reason"], told["note"]) == (
+        "RestartNeeded",
+        "takes effect when licorne is started again: service.clusterId",
+    )
+    second = world.add_pod()
+    await asyncio.sleep(5.0)
+    reasons = [event["reason"] for event in world.server.events if event["regarding"]["name"] == second.metadata.name]
+    assert reasons == ["Scheduled"]
+    assert not [event for event in world.server.events if event["regarding"]["name"] == pod.metadata.name]
+    await schedules.stop(task)
 
 
 RESTARTS: dict[str, tuple[list[dict[str, str]], list[str]]] = {
@@ -592,20 +558,18 @@ RESTARTS: dict[str, tuple[list[dict[str, str]], list[str]]] = {
 
 
 @pytest.mark.parametrize(("changes", "told"), RESTARTS.values(), ids=RESTARTS)
-def test_what_needs_a_restart_is_said_once(changes: list[dict[str, str]], told: list[str]) -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        _, task = schedules.start(world)
-        await asyncio.sleep(1.0)
-        for more in changes:
-            world.put_map({**schedules.DATA, **more}, None)
-            await asyncio.sleep(2.0)
-        notes = [event["note"] for event in world.server.events]
-        assert notes == [f"takes effect when licorne is started again: {keys}" for keys in told]
-        assert not [event for event in world.server.events if "series" in event]
-        await schedules.stop(task)
-
-    run(play())
+@in_virtual_time
+async def test_what_needs_a_restart_is_said_once(changes: list[dict[str, str]], told: list[str]) -> None:
+    world = schedules.World(1)
+    _, task = schedules.start(world)
+    await asyncio.sleep(1.0)
+    for more in changes:
+        world.put_map({**schedules.DATA, **more}, None)
+        await asyncio.sleep(2.0)
+    notes = [event["note"] for event in world.server.events]
+    assert notes == [f"takes effect when licorne is started again: {keys}" for keys in told]
+    assert not [event for event in world.server.events if "series" in event]
+    await schedules.stop(task)
 
 
 POLICY_GROUPS: dict[str, tuple[list[dict[str, str]], set[str]]] = {
@@ -629,23 +593,21 @@ POLICY_GROUPS: dict[str, tuple[list[dict[str, str]], set[str]]] = {
 
 
 @pytest.mark.parametrize(("steps", "more"), POLICY_GROUPS.values(), ids=POLICY_GROUPS)
-def test_another_policy_group_leaves_the_queues_in_force_until_a_restart(
+@in_virtual_time
+async def test_another_policy_group_leaves_the_queues_in_force_until_a_restart(
     steps: list[dict[str, str]], more: set[str]
 ) -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        runner, task = schedules.start(world)
+    world = schedules.World(1)
+    runner, task = schedules.start(world)
+    await asyncio.sleep(1.0)
+    before = queues_of(runner)
+    assert len(before) > 1
+    for step in steps:
+        put_map(world, {**schedules.DATA, **step})
         await asyncio.sleep(1.0)
-        before = queues_of(runner)
-        assert len(before) > 1
-        for step in steps:
-            put_map(world, {**schedules.DATA, **step})
-            await asyncio.sleep(1.0)
-        assert queues_of(runner) == before | more
-        assert [event["reason"] for event in world.server.events] == ["RestartNeeded"]
-        await schedules.stop(task)
-
-    run(play())
+    assert queues_of(runner) == before | more
+    assert [event["reason"] for event in world.server.events] == ["RestartNeeded"]
+    await schedules.stop(task)
 
 
 @pytest.mark.parametrize(
@@ -656,25 +618,23 @@ def test_another_policy_group_leaves_the_queues_in_force_until_a_restart(
         ("reservation.delai", ["'reservation.delai': no such setting; did you mean reservation.delay?"]),
     ],
 )
-def test_a_setting_that_has_no_effect_is_told_and_no_other(key: str, expected: list[str]) -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
-        assert isinstance(known, ConfigMap)
-        for at, value in enumerate(("true", "false")):  # at the start, and when it changes
-            world.server.put("configmaps", msgspec.structs.replace(known, data={**schedules.DATA, key: value}))
-            if at == 0:
-                runner, task = schedules.start(world)
-                written = io.StringIO()
-                runner.log = make_log(written, form="json")
-            await asyncio.sleep(2.0)
-        await schedules.stop(task)
-        lines = [json.loads(line) for line in written.getvalue().splitlines()]
-        told = [line["text"] for line in lines if line["event"] == "parts of a request had no effect"]
-        assert len(told) == 2 * len(expected)
-        assert all(expected[0] in text for text in told)
-
-    run(play())
+@in_virtual_time
+async def test_a_setting_that_has_no_effect_is_told_and_no_other(key: str, expected: list[str]) -> None:
+    world = schedules.World(1)
+    known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+    assert isinstance(known, ConfigMap)
+    for at, value in enumerate(("true", "false")):  # at the start, and when it changes
+        world.server.put("configmaps", msgspec.structs.replace(known, data={**schedules.DATA, key: value}))
+        if at == 0:
+            runner, task = schedules.start(world)
+            written = io.StringIO()
+            runner.log = make_log(written, form="json")
+        await asyncio.sleep(2.0)
+    await schedules.stop(task)
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    told = [line["text"] for line in lines if line["event"] == "parts of a request had no effect"]
+    assert len(told) == 2 * len(expected)
+    assert all(expected[0] in text for text in told)
 
 
 def status(method: str, path: str, body: str = "") -> Callable[[httpx.Client, Monitor], Any]:
@@ -698,41 +658,35 @@ LOOKS: list[tuple[str, str, Callable[[httpx.Client, Monitor], Any], Any, Any]] =
 
 @pytest.mark.parametrize(("key", "text", "look", "before", "after"), LOOKS, ids=[row[0] for row in LOOKS])
 @pytest.mark.parametrize("later", [False, True], ids=["at the start", "at run time"])
-def test_settings_of_rest_count(
+async def test_settings_of_rest_count(
     key: str, text: str, look: Callable[[httpx.Client, Monitor], Any], before: Any, after: Any, later: bool
 ) -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
-        assert isinstance(known, ConfigMap)
-        changed = msgspec.structs.replace(known, data={**schedules.DATA, key: text})
-        if not later:
+    world = schedules.World(1)
+    known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+    assert isinstance(known, ConfigMap)
+    changed = msgspec.structs.replace(known, data={**schedules.DATA, key: text})
+    if not later:
+        world.server.put("configmaps", changed)
+    async with served(world) as (runner, rest):
+        assert runner.monitor is not None
+        found = await asyncio.to_thread(look, rest, runner.monitor)
+        assert found == (before if later else after)
+        if later:
             world.server.put("configmaps", changed)
-        async with served(world) as (runner, rest):
-            assert runner.monitor is not None
-            found = await asyncio.to_thread(look, rest, runner.monitor)
-            assert found == (before if later else after)
-            if later:
-                world.server.put("configmaps", changed)
-                while await asyncio.to_thread(look, rest, runner.monitor) != after:  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
-
-    asyncio.run(play())
+            while await asyncio.to_thread(look, rest, runner.monitor) != after:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
 
 
 @pytest.mark.parametrize("wanted", [False, True])
-def test_metrics_have_the_old_names_of_queues_if_they_are_wanted(wanted: bool) -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
-        assert isinstance(known, ConfigMap)
-        data = {**schedules.DATA, "licorne.old-queue-metrics": str(wanted).lower()}
-        world.server.put("configmaps", msgspec.structs.replace(known, data=data))
-        async with served(world) as (_, rest):
-            answer = await asyncio.to_thread(rest.get, "/ws/v1/metrics")
-            assert ("yunikorn_root_a_queue_app{" in answer.text) is wanted
-
-    asyncio.run(play())
+async def test_metrics_have_the_old_names_of_queues_if_they_are_wanted(wanted: bool) -> None:
+    world = schedules.World(1)
+    known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+    assert isinstance(known, ConfigMap)
+    data = {**schedules.DATA, "licorne.old-queue-metrics": str(wanted).lower()}
+    world.server.put("configmaps", msgspec.structs.replace(known, data=data))
+    async with served(world) as (_, rest):
+        answer = await asyncio.to_thread(rest.get, "/ws/v1/metrics")
+        assert ("yunikorn_root_a_queue_app{" in answer.text) is wanted
 
 
 @pytest.mark.parametrize(
@@ -750,16 +704,13 @@ def test_rest_shows_the_build(machine: str, arch: str, monkeypatch: pytest.Monke
     asyncio.run(play())
 
 
-def test_rest_shows_the_level_of_the_log() -> None:
-    async def play() -> None:
-        async with served(schedules.World(1)) as (runner, rest):
-            for log, level in ((runner.log, "fatal"), (make_log(io.StringIO(), level="warning"), "warn")):
-                assert runner.monitor is not None
-                runner.monitor.log = log
-                dump = (await asyncio.to_thread(rest.get, "/debug/fullstatedump")).json()
-                assert dump["logLevel"] == level
-
-    asyncio.run(play())
+async def test_rest_shows_the_level_of_the_log() -> None:
+    async with served(schedules.World(1)) as (runner, rest):
+        for log, level in ((runner.log, "fatal"), (make_log(io.StringIO(), level="warning"), "warn")):
+            assert runner.monitor is not None
+            runner.monitor.log = log
+            dump = (await asyncio.to_thread(rest.get, "/debug/fullstatedump")).json()
+            assert dump["logLevel"] == level
 
 
 @pytest.mark.parametrize("interval", ["0", "30s"])

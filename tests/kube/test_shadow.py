@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from common.virtual import run
+from common.virtual import in_virtual_time, run
 from kube import ends, schedules
 from kube.apiserver import FakeClient
 from licorne.kube.manager.commands import Bind
@@ -57,35 +57,33 @@ class Peer:
 
 
 @pytest.mark.parametrize("seed", some_seeds("LICORNE_KUBE_SEED", 8))
-def test_beside_another_scheduler_nothing_is_written_and_its_decisions_are_adopted(seed: int) -> None:
-    async def play() -> None:
-        world = schedules.World(seed)
-        shadow_client = FakeClient(world.server)
-        written: list[str] = []
-        for name in ("bind", "create", "delete_pod", "patch_status"):
-            setattr(shadow_client, name, lambda *_, name=name, **__: written.append(name))
-        runner, task = schedules.start(world, shadow_client, OTHERS)
-        await asyncio.sleep(1.0)
-        peer = asyncio.create_task(Peer(world).run())
-        for _ in range(80):
-            if world.rng.random() < 0.5:
-                world.add_pod(schedulerName="default-scheduler")
-            elif pods := world.server.pods():
-                world.end(world.rng.choice(pods))
-            world.kubelets()
-            await asyncio.sleep(world.rng.expovariate(2.0))
-        await asyncio.sleep(30.0)
-        peer.cancel()
-        shadow = runner.shadow
-        assert shadow is not None
-        assert written == []
-        assert shadow.counts["same"] + shadow.counts["elsewhere"] + shadow.counts["first"] == len(world.bound)
-        assert shadow.counts["elsewhere"] > 0
-        assert shadow.earlier_s > 0
-        check_same_books(world, runner)
-        await schedules.stop(task)
-
-    run(play())
+@in_virtual_time
+async def test_beside_another_scheduler_nothing_is_written_and_its_decisions_are_adopted(seed: int) -> None:
+    world = schedules.World(seed)
+    shadow_client = FakeClient(world.server)
+    written: list[str] = []
+    for name in ("bind", "create", "delete_pod", "patch_status"):
+        setattr(shadow_client, name, lambda *_, name=name, **__: written.append(name))
+    runner, task = schedules.start(world, shadow_client, OTHERS)
+    await asyncio.sleep(1.0)
+    peer = asyncio.create_task(Peer(world).run())
+    for _ in range(80):
+        if world.rng.random() < 0.5:
+            world.add_pod(schedulerName="default-scheduler")
+        elif pods := world.server.pods():
+            world.end(world.rng.choice(pods))
+        world.kubelets()
+        await asyncio.sleep(world.rng.expovariate(2.0))
+    await asyncio.sleep(30.0)
+    peer.cancel()
+    shadow = runner.shadow
+    assert shadow is not None
+    assert written == []
+    assert shadow.counts["same"] + shadow.counts["elsewhere"] + shadow.counts["first"] == len(world.bound)
+    assert shadow.counts["elsewhere"] > 0
+    assert shadow.earlier_s > 0
+    check_same_books(world, runner)
+    await schedules.stop(task)
 
 
 def check_same_books(world: schedules.World, runner: Runner) -> None:
@@ -112,50 +110,48 @@ HAPPENS = {"plain": [], "gangs": ["CreatePod", "Evict"], "preemption": ["Evict"]
 
 @pytest.mark.parametrize("what", HAPPENS)
 @pytest.mark.parametrize("seed", some_seeds("LICORNE_KUBE_SEED", 8))
-def test_beside_licorne_itself_there_is_no_difference(seed: int, what: str) -> None:
-    async def play() -> None:
-        world = schedules.World(seed)
-        if what == "preemption":
-            known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
-            data = {**schedules.DATA, "queues.yaml": GUARANTEED}
-            world.server.put("configmaps", msgspec.structs.replace(known, data=data))
-        shadow, shadow_task = schedules.start(world, settings=DRY)
-        await asyncio.sleep(0.5)
-        _, task = schedules.start(world)
-        await asyncio.sleep(0.5)
-        if what == "preemption":
-            for number in range(26):  # the first queue takes all there is, before the second one asks for its guarantee
-                queue = "a" if number < 24 else "b"
-                container = {"name": "c", "resources": {"requests": {"cpu": "500m"}}}
-                labels = {"applicationId": f"of-{queue}", "queue": f"root.{queue}"}
-                world.add_pod(metadata={"labels": labels}, containers=[container])
-                await asyncio.sleep(0.1)
-            await asyncio.sleep(3.0)
-        if what == "gangs":
-            world.add_gang()  # while there is room, so that at least its placeholders are replaced
-        for _ in range(80):
-            happens = world.rng.random()
-            if what == "gangs" and happens < 0.1:
-                world.add_gang()
-            elif happens < 0.55:
-                world.add_pod()
-            elif pods := world.server.pods():
-                world.end(world.rng.choice(pods))
-            world.kubelets()
-            await asyncio.sleep(world.rng.expovariate(2.0))
-        for _ in range(60):  # what was evicted ends
-            world.kubelets()
-            await asyncio.sleep(1.0)
-        assert shadow.shadow is not None
-        report = shadow.shadow.report()
-        assert report["differences"] == []
-        assert report["pods"]["same"] == len(world.bound) > 0
-        assert report["onlyLicorne"] == 0
-        assert all(report["notWritten"].get(name) for name in HAPPENS[what])
-        await schedules.stop(task)
-        await schedules.stop(shadow_task)
-
-    run(play())
+@in_virtual_time
+async def test_beside_licorne_itself_there_is_no_difference(seed: int, what: str) -> None:
+    world = schedules.World(seed)
+    if what == "preemption":
+        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+        data = {**schedules.DATA, "queues.yaml": GUARANTEED}
+        world.server.put("configmaps", msgspec.structs.replace(known, data=data))
+    shadow, shadow_task = schedules.start(world, settings=DRY)
+    await asyncio.sleep(0.5)
+    _, task = schedules.start(world)
+    await asyncio.sleep(0.5)
+    if what == "preemption":
+        for number in range(26):  # the first queue takes all there is, before the second one asks for its guarantee
+            queue = "a" if number < 24 else "b"
+            container = {"name": "c", "resources": {"requests": {"cpu": "500m"}}}
+            labels = {"applicationId": f"of-{queue}", "queue": f"root.{queue}"}
+            world.add_pod(metadata={"labels": labels}, containers=[container])
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(3.0)
+    if what == "gangs":
+        world.add_gang()  # while there is room, so that at least its placeholders are replaced
+    for _ in range(80):
+        happens = world.rng.random()
+        if what == "gangs" and happens < 0.1:
+            world.add_gang()
+        elif happens < 0.55:
+            world.add_pod()
+        elif pods := world.server.pods():
+            world.end(world.rng.choice(pods))
+        world.kubelets()
+        await asyncio.sleep(world.rng.expovariate(2.0))
+    for _ in range(60):  # what was evicted ends
+        world.kubelets()
+        await asyncio.sleep(1.0)
+    assert shadow.shadow is not None
+    report = shadow.shadow.report()
+    assert report["differences"] == []
+    assert report["pods"]["same"] == len(world.bound) > 0
+    assert report["onlyLicorne"] == 0
+    assert all(report["notWritten"].get(name) for name in HAPPENS[what])
+    await schedules.stop(task)
+    await schedules.stop(shadow_task)
 
 
 def test_what_is_found_is_in_the_state_dump() -> None:
@@ -205,17 +201,15 @@ def test_without_dry_run_the_same_test_would_notice_writes() -> None:
     assert run(play()) == 1
 
 
-def test_a_pod_whose_priority_class_is_not_known_is_decided_too() -> None:
-    async def play() -> None:
-        world = schedules.World(1)
-        known = {"metadata": {"name": "system-cluster-critical"}, "value": 2000000000}
-        world.server.put("priorityclasses", msgspec.convert(known, PriorityClass))
-        runner, task = schedules.start(world, settings=DRY)
-        await asyncio.sleep(1.0)
-        world.add_pod(priorityClassName="gone")
-        await asyncio.sleep(2.0)
-        assert runner.shadow is not None
-        assert runner.shadow.report()["onlyLicorne"] == 1
-        await schedules.stop(task)
-
-    run(play())
+@in_virtual_time
+async def test_a_pod_whose_priority_class_is_not_known_is_decided_too() -> None:
+    world = schedules.World(1)
+    known = {"metadata": {"name": "system-cluster-critical"}, "value": 2000000000}
+    world.server.put("priorityclasses", msgspec.convert(known, PriorityClass))
+    runner, task = schedules.start(world, settings=DRY)
+    await asyncio.sleep(1.0)
+    world.add_pod(priorityClassName="gone")
+    await asyncio.sleep(2.0)
+    assert runner.shadow is not None
+    assert runner.shadow.report()["onlyLicorne"] == 1
+    await schedules.stop(task)

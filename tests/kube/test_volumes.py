@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from common.examples import scaled
-from common.virtual import run
+from common.virtual import in_virtual_time, run
 from kube import kills, schedules
 from kube.apiserver import calm
 from licorne.kube.manager.stages import Stage
@@ -223,24 +223,21 @@ def test_pods_with_one_claim_that_waits_are_where_its_volume_is() -> None:
 
 
 @pytest.mark.parametrize("writes", range(3))
-def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on(writes: int) -> None:
+@in_virtual_time
+async def test_a_process_that_is_killed_between_writes_is_followed_by_one_that_goes_on(writes: int) -> None:
     """One of two claims gets a volume that exists, the other one a new one."""
-
-    async def play() -> None:
-        storage = Storage()
-        storage.local("v", "n1")
-        storage.claim("a", "local")
-        storage.claim("b")
-        pod = storage.pod("a", "b")
-        provisioning = asyncio.create_task(storage.provisioner.run())
-        await kills.play_until_killed(storage.world, writes)
-        _, task = schedules.start(storage.world)
-        await asyncio.sleep(60.0)
-        provisioning.cancel()
-        await schedules.stop(task)
-        assert storage.node_of(pod) == "n1"
-
-    run(play())
+    storage = Storage()
+    storage.local("v", "n1")
+    storage.claim("a", "local")
+    storage.claim("b")
+    pod = storage.pod("a", "b")
+    provisioning = asyncio.create_task(storage.provisioner.run())
+    await kills.play_until_killed(storage.world, writes)
+    _, task = schedules.start(storage.world)
+    await asyncio.sleep(60.0)
+    provisioning.cancel()
+    await schedules.stop(task)
+    assert storage.node_of(pod) == "n1"
 
 
 def test_a_claim_that_is_deleted_on_the_way_gives_the_place_back() -> None:
@@ -327,56 +324,53 @@ def test_a_pod_that_finds_no_node_passes_its_turn_on() -> None:
 
 
 @pytest.mark.parametrize("seed", [pytest.param(n, marks=pytest.mark.gate if n else ()) for n in range(scaled(20))])
-def test_a_cluster_with_volumes_comes_to_rest(seed: int) -> None:
+@in_virtual_time
+async def test_a_cluster_with_volumes_comes_to_rest(seed: int) -> None:
     """Whatever goes wrong and whenever licorne is killed: the laws hold with each binding, and in the end all that fits is bound."""
-
-    async def play() -> None:
-        rng = random.Random(seed)
-        storage = Storage(seed, limit=5)
-        world, provisioner = storage.world, storage.provisioner
-        for number in range(6):
-            storage.local(f"v{number}", f"n{number % 3}", rng.choice(("10Gi", "20Gi")))
-        storage.server.trouble = schedules.random_trouble(rng)
-        _, task = schedules.start(world)
-        pods: list[Pod] = []
-        for number in range(60):
-            await asyncio.sleep(rng.expovariate(1.0))
-            match rng.randrange(7):
-                case 0 | 1:
-                    mode = rng.choice(("ReadWriteOnce", "ReadWriteMany", SINGLE_POD))
-                    storage.claim(f"c{number}", rng.choice(("made", "made", "local")), mode)
-                    claims = [f"c{number}", *([f"c{rng.randrange(number)}"] if number and rng.random() < 0.3 else [])]
-                    pods.append(storage.pod(*claims))
-                case 2 if pods:
-                    storage.end(rng.choice(pods))
-                case 3:
-                    provisioner.refuses = rng.randrange(2)
-                case 4:
-                    provisioner.off = rng.random() < 0.3
-                    provisioner.only_makes = rng.random() < 0.3
-                case 5 if rng.random() < 0.3:
-                    await schedules.stop(task)
-                    _, task = schedules.start(world)
-            provisioner.step()
-            storage.check_limits()
-            check_held_once(provisioner)
-            schedules.check_runs(task)
-        storage.server.trouble = calm()
-        provisioner.off = provisioner.only_makes = False
-        provisioner.refuses = 0
-        for number in range(120):
-            if not any(one.metadata.name == f"c{number}" for one in provisioner.claims()) and number < 60:
-                storage.claim(f"c{number}")
-            await asyncio.sleep(5.0)
-            provisioner.step()
-            storage.check_limits()
+    rng = random.Random(seed)
+    storage = Storage(seed, limit=5)
+    world, provisioner = storage.world, storage.provisioner
+    for number in range(6):
+        storage.local(f"v{number}", f"n{number % 3}", rng.choice(("10Gi", "20Gi")))
+    storage.server.trouble = schedules.random_trouble(rng)
+    _, task = schedules.start(world)
+    pods: list[Pod] = []
+    for number in range(60):
+        await asyncio.sleep(rng.expovariate(1.0))
+        match rng.randrange(7):
+            case 0 | 1:
+                mode = rng.choice(("ReadWriteOnce", "ReadWriteMany", SINGLE_POD))
+                storage.claim(f"c{number}", rng.choice(("made", "made", "local")), mode)
+                claims = [f"c{number}", *([f"c{rng.randrange(number)}"] if number and rng.random() < 0.3 else [])]
+                pods.append(storage.pod(*claims))
+            case 2 if pods:
+                storage.end(rng.choice(pods))
+            case 3:
+                provisioner.refuses = rng.randrange(2)
+            case 4:
+                provisioner.off = rng.random() < 0.3
+                provisioner.only_makes = rng.random() < 0.3
+            case 5 if rng.random() < 0.3:
+                await schedules.stop(task)
+                _, task = schedules.start(world)
+        provisioner.step()
+        storage.check_limits()
+        check_held_once(provisioner)
         schedules.check_runs(task)
-        waiting = [pod for pod in storage.server.pods() if not pod.spec.node_name]
-        await schedules.stop(task)
-        _, task = schedules.start(world)
-        await asyncio.sleep(60.0)
-        again = [pod.metadata.name for pod in waiting if storage.node_of(pod)]
-        assert not again, "a process that is started anew finds more"
-        await schedules.stop(task)
-
-    run(play())
+    storage.server.trouble = calm()
+    provisioner.off = provisioner.only_makes = False
+    provisioner.refuses = 0
+    for number in range(120):
+        if not any(one.metadata.name == f"c{number}" for one in provisioner.claims()) and number < 60:
+            storage.claim(f"c{number}")
+        await asyncio.sleep(5.0)
+        provisioner.step()
+        storage.check_limits()
+    schedules.check_runs(task)
+    waiting = [pod for pod in storage.server.pods() if not pod.spec.node_name]
+    await schedules.stop(task)
+    _, task = schedules.start(world)
+    await asyncio.sleep(60.0)
+    again = [pod.metadata.name for pod in waiting if storage.node_of(pod)]
+    assert not again, "a process that is started anew finds more"
+    await schedules.stop(task)

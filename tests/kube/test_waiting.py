@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from common.virtual import run
+from common.virtual import in_virtual_time, run
 from kube import schedules
 from kube.places import Places
 from licorne.core.inspection import explain
@@ -262,25 +262,22 @@ def test_a_pod_for_which_others_go_is_nominated_until_it_is_bound_or_gives_up() 
     run(play(Cluster()))
 
 
-def test_a_pod_behind_others_asks_for_no_node_any_more() -> None:
+@in_virtual_time
+async def test_a_pod_behind_others_asks_for_no_node_any_more() -> None:
     """One core is left of a quota; whoever is first would use it on another node, and only that pod asks for one."""
-
-    async def play() -> None:
-        cluster = Cluster()
-        _, task = schedules.start(cluster)
-        await asyncio.sleep(1.0)
-        for _ in range(3):
-            cluster.pod("4", "root.roomy")
-        await asyncio.sleep(1.0)
-        cluster.pod("1", "root.roomy", priority=0)
-        await asyncio.sleep(30.0)
-        assert cluster.told() == {"Unschedulable": 1}
-        cluster.pod("1", "root.roomy", priority=100)
-        await asyncio.sleep(30.0)
-        assert cluster.told() == {"Unschedulable": 1, "SchedulingSkipped": 1}
-        await schedules.stop(task)
-
-    run(play())
+    cluster = Cluster()
+    _, task = schedules.start(cluster)
+    await asyncio.sleep(1.0)
+    for _ in range(3):
+        cluster.pod("4", "root.roomy")
+    await asyncio.sleep(1.0)
+    cluster.pod("1", "root.roomy", priority=0)
+    await asyncio.sleep(30.0)
+    assert cluster.told() == {"Unschedulable": 1}
+    cluster.pod("1", "root.roomy", priority=100)
+    await asyncio.sleep(30.0)
+    assert cluster.told() == {"Unschedulable": 1, "SchedulingSkipped": 1}
+    await schedules.stop(task)
 
 
 def test_many_pods_that_wait_are_told_little_by_little(monkeypatch: pytest.MonkeyPatch) -> None:

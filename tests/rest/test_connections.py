@@ -18,7 +18,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from common.certificates import self_signed
-from common.virtual import run
+from common.virtual import in_virtual_time, run
 from common.waiting import WAIT_S, eventually, wait_for
 from licorne.grpc.service import Security, Service, Web
 from licorne.host.log import Levels, Log
@@ -266,17 +266,15 @@ async def test_a_server_keeps_idle_connections_for_longer_than_clients_do() -> N
 
 
 @pytest.mark.parametrize("request_", [GET, GET[:-2] + b"Connection: close\r\n\r\n", b"\x16\x03\x01 what\r\n\r\n"])
-def test_a_client_that_does_not_read_the_end_of_an_answer_is_cut_off(request_: bytes) -> None:
-    async def story() -> None:
-        with connected(send_s=30) as (made, transport):
-            made.data_received(request_)
-            await asyncio.sleep(29)
-            assert transport.written.startswith(b"HTTP/1.1 ")
-            assert not transport.aborted
-            await eventually(lambda: transport.aborted)
-            assert asyncio.get_running_loop().time() == pytest.approx(30, abs=0.1)
-
-    run(story())
+@in_virtual_time
+async def test_a_client_that_does_not_read_the_end_of_an_answer_is_cut_off(request_: bytes) -> None:
+    with connected(send_s=30) as (made, transport):
+        made.data_received(request_)
+        await asyncio.sleep(29)
+        assert transport.written.startswith(b"HTTP/1.1 ")
+        assert not transport.aborted
+        await eventually(lambda: transport.aborted)
+        assert asyncio.get_running_loop().time() == pytest.approx(30, abs=0.1)
 
 
 async def test_a_stream_of_events_ends_when_events_are_switched_off() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
-from common.virtual import run
+from common.virtual import in_virtual_time
 from licorne.grpc.service import Security, Web, make_log
 from licorne.host import guesses
 from licorne.host.guesses import FREE, Guesses
@@ -36,24 +36,22 @@ def test_refusals_are_logged_once_a_second_and_counted() -> None:
     assert made == [("a", "no token", 1), ("b", "no token", 1), ("a", "a wrong token", 10)]
 
 
-def test_a_right_token_waits_too_where_wrong_ones_came_from() -> None:
-    async def story() -> None:
-        loop = asyncio.get_running_loop()
-        found = Guesses(clock=loop.time)
-        for _ in range(FREE):
-            assert await found.pause("a")
-            found.refused("a", "a wrong token", wrong=True)
-        waiting = [asyncio.create_task(found.pause("a")) for _ in range(guesses.WAITING_MAX + 3)]
-        assert await found.pause("b")
-        assert loop.time() == 0
-        assert sum(await asyncio.gather(*waiting)) == guesses.WAITING_MAX
-        assert loop.time() == pytest.approx(guesses.PAUSE_S)
-        await asyncio.sleep(guesses.REMEMBERED_S)
-        began = loop.time()
+@in_virtual_time
+async def test_a_right_token_waits_too_where_wrong_ones_came_from() -> None:
+    loop = asyncio.get_running_loop()
+    found = Guesses(clock=loop.time)
+    for _ in range(FREE):
         assert await found.pause("a")
-        assert loop.time() == began
-
-    run(story())
+        found.refused("a", "a wrong token", wrong=True)
+    waiting = [asyncio.create_task(found.pause("a")) for _ in range(guesses.WAITING_MAX + 3)]
+    assert await found.pause("b")
+    assert loop.time() == 0
+    assert sum(await asyncio.gather(*waiting)) == guesses.WAITING_MAX
+    assert loop.time() == pytest.approx(guesses.PAUSE_S)
+    await asyncio.sleep(guesses.REMEMBERED_S)
+    began = loop.time()
+    assert await found.pause("a")
+    assert loop.time() == began
 
 
 def test_addresses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
