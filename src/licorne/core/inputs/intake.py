@@ -466,8 +466,9 @@ def _placed_outside(
         partition.quotas.usage_forced(app.queue, new.shape.amounts)
     partition.wakeups.victim_appeared(node)
     partition.allocated(app, new)
-    if need.pods is not None and need.pods.pod.terminating:
-        await_end(partition, new)  # it may be a victim of before a restart, or from before its node came again
+    if need.pods is not None and need.pods.pod.terminating and not new.placeholder:
+        # It may be a victim of before a restart, or from before its node came again. A member takes a placeholder's place.
+        await_end(partition, new)
     partition.wakeups.gang_changed(app)  # the allocation may be a member that runs already
     partition.wakeups.may_run(app)  # limits on applications of its user and group count it as running now
     partition.descent.announce(app, new)
