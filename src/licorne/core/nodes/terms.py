@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from licorne.si.constants import TAG_POD, TAG_POD_TERMS
@@ -49,6 +50,8 @@ WEIGHT_MAX: Final = 100
 """The largest weight of a preference."""
 TERMS_MAX: Final = 64
 """Most terms and constraints of a pod. Each may be about another label of nodes, and then costs a look at every node."""
+TEXTS_MAX: Final = 256
+"""How many texts of terms are remembered: pods of a StatefulSet or a Job differ in a label, and hardly ever in their terms."""
 
 Labels = tuple[tuple[str, str], ...]
 Selector = tuple[Expression, ...] | None
@@ -208,6 +211,7 @@ def parse_pod(text: str) -> PodLabels:
     )
 
 
+@lru_cache(TEXTS_MAX)
 def parse_terms(text: str, namespace: str) -> PodTerms:
     """Parse the text of the tag `licorne/pod-terms`, of a pod of this namespace.
 
