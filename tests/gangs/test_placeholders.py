@@ -358,11 +358,11 @@ def test_a_replacement_in_flight_is_placed_by_the_resource_manager() -> None:
     assert (b.confirm("p1"), b.counts()) == ([], "2=1+0+1+0")
 
 
-def test_a_placeholder_that_is_reported_as_being_deleted_is_replaced() -> None:
+def test_a_placeholder_that_is_reported_as_ending_is_replaced() -> None:
     """As after a restart in the middle of its replacement: its room is still the gang's."""
     b = Gangs(1)
     b.gang(total=1)
-    b.member("p", placeholder=True, node="n1", tags={"licorne/pod": '{"namespace":"n","terminating":true}'})
+    b.member("p", placeholder=True, node="n1", tags={"licorne/ending": "true"})
     b.app("y", "root.a")
     b.ask("y", "other", vcore=1, age_s=1000)
     b.member("m")

@@ -196,14 +196,13 @@ def test_a_victim_that_does_not_end_is_given_up_ten_minutes_after_its_grace_peri
     assert b.free("n2") == {"vcore": 1}
 
 
-def test_an_allocation_that_is_reported_as_being_deleted_is_a_victim_that_ends() -> None:
+def test_an_allocation_that_is_reported_as_ending_is_a_victim() -> None:
     b = Bench(config("a", f"b {quota(1)}"), settings=NO_RESERVATIONS)
     b.app("x", "root.a")
     b.app("y", "root.b")
     b.node("n1", vcore=2)
     b.node("n2", vcore=1)
-    deleted = {"licorne/pod": '{"namespace":"n","terminating":true}'}
-    b.ask("x", "deleted", node="n1", vcore=1, age_s=100, tags=deleted)
+    b.ask("x", "deleted", node="n1", vcore=1, age_s=100, tags={"licorne/ending": "true"})
     for key, node in (("v1", "n1"), ("v2", "n2")):
         b.ask("x", key, node=node, vcore=1)
     b.ask("y", "k", vcore=1, preempt_other=True)

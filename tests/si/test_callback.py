@@ -122,6 +122,7 @@ TAG_NODE_CONSTRAINTS licorne/node-constraints
 TAG_POD licorne/pod
 TAG_POD_TERMS licorne/pod-terms
 TAG_GRACE_PERIOD licorne/termination-grace-period
+TAG_ENDING licorne/ending
 TAG_WHOLE_TIMEOUT licorne/whole-placeholder-timeout
 ATTRIBUTE_LABEL_PREFIX label/
 ATTRIBUTE_TAINTS taints

@@ -39,6 +39,7 @@ from licorne.core.waiting.wakeups import WakeUps
 from licorne.si.allocations import Allocation
 from licorne.si.constants import (
     TAG_ALLOCATION_CREATION_TIME,
+    TAG_ENDING,
     TAG_FOREIGN,
     TAG_NODE_CONSTRAINTS,
     TAG_POD,
@@ -466,8 +467,7 @@ def _placed_outside(
         partition.quotas.usage_forced(app.queue, new.shape.amounts)
     partition.wakeups.victim_appeared(node)
     partition.allocated(app, new)
-    if need.pods is not None and need.pods.pod.terminating and not new.placeholder:
-        # It may be a victim of before a restart, or from before its node came again. A member takes a placeholder's place.
+    if message.tags and TAG_ENDING in message.tags and not new.placeholder:  # a member takes a placeholder's place
         await_end(partition, new)
     partition.wakeups.gang_changed(app)  # the allocation may be a member that runs already
     partition.wakeups.may_run(app)  # limits on applications of its user and group count it as running now

@@ -21,7 +21,6 @@ from typing import Final, TypeVar
 from licorne.core.incidents import describe
 from licorne.kube.backoff import Backoff
 from licorne.kube.objects import Pod
-from licorne.kube.pods.terms import as_terminating
 from licorne.kube.pods.work import (
     Note,
     PodContext,
@@ -38,6 +37,7 @@ from licorne.kube.pods.work import (
 )
 from licorne.si.constants import (
     TAG_ALLOCATION_CREATION_TIME,
+    TAG_ENDING,
     TAG_NODE_CONSTRAINTS,
     TAG_POD,
     TAG_POD_TERMS,
@@ -461,8 +461,10 @@ class PodLifecycle:
             tags[TAG_ALLOCATION_CREATION_TIME] = str(unix_seconds(record.pod.metadata.creation_timestamp))
         if record.asked is not None and TAG_POD_TERMS in (record.asked.tags or {}):
             tags.setdefault(TAG_POD_TERMS, "{}")  # else its claims without devices would be kept
-        if record.leaving is not None:  # the scheduler forgets that it has evicted a pod when it forgets the node
-            tags[TAG_POD] = as_terminating(tags[TAG_POD])
+        if record.leaving is not None or record.pod.metadata.deletion_timestamp:
+            tags[TAG_ENDING] = (
+                "true"  # the scheduler may have evicted it before a restart, or before its node came again
+            )
         self._outbox.ask(ask_with(record.work.ask, node_id=node, originator=record.is_driver, tags=tags))
         self.gangs.placed(record)
 

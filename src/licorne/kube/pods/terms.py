@@ -72,12 +72,6 @@ def pod_text(pod: Pod, namespace: Namespace | None, more: Mapping[str, str] = NO
     return msgspec.json.encode(made, order="deterministic").decode()
 
 
-def as_terminating(text: str) -> str:
-    """Return what `pod_text` has made, for the pod when it is being deleted."""
-    made = msgspec.structs.replace(msgspec.json.decode(text, type=_Described), terminating=True)
-    return msgspec.json.encode(made, order="deterministic").decode()
-
-
 def terms_text(
     pod: Pod,
     spreading: Spreading | None = None,

@@ -53,6 +53,7 @@ _READ_TAGS: Final = frozenset(
         constants.TAG_APPLICATION_CREATION_TIME.lower(),
         constants.TAG_CREATE_FORCE,
         constants.TAG_FOREIGN,
+        constants.TAG_ENDING,
         constants.TAG_GRACE_PERIOD,
         constants.TAG_NAMESPACE,
         constants.TAG_NAMESPACE_PARENT_QUEUE,
