@@ -833,6 +833,7 @@ class Processes:
 
     async def kill(self) -> None:
         """Kill the process that has run for the longest time."""
+        self.look()  # one may have lost the Lease in this moment
         await stop(self.running.pop(0).task)
         self.killed += 1
 
