@@ -558,12 +558,12 @@ class Watched:
     def _other_victims(self, view: View, asking: Pod, asking_uid: str) -> str:
         """Return a node where pods that no budget means are enough; "" if there is none.
 
-        Nodes that are kept for pods for which others were evicted are left out.
+        Nodes that are kept for pods for which others were evicted are left out, and victims whose end would keep these off.
         """
         if books.claims(asking):
             return ""
-        waiting = {pod.metadata.uid for pod, node in view.places if not node}
-        kept = {node for other, node, _ in self._evicted.values() if other in waiting and other != asking_uid}
+        waiting = {pod.metadata.uid: pod for pod, node in view.places if not node}
+        kept = {other: node for other, node, _ in self._evicted.values() if other in waiting and other != asking_uid}
         budgets = list(self._runner.reading.reflectors["poddisruptionbudgets"].store.values())
         for node in view.nodes:
             victims = [
@@ -573,9 +573,21 @@ class Watched:
                 and pod.metadata.uid not in self._evicted
                 and not any(books.means(budget, pod) for budget in budgets)
             ]
-            if victims and node not in kept and view.makes_room(asking, node, victims):
+            gone = {pod.metadata.uid for pod in victims}
+            if (
+                victims
+                and node not in kept.values()
+                and view.makes_room(asking, node, victims)
+                and not any(self._keeps_off(view, waiting[other], home, gone) for other, home in kept.items())
+            ):
                 return node
         return ""
+
+    def _keeps_off(self, view: View, pod: Pod, home: str, victims: set[str]) -> bool:
+        """Return whether a pod would not fit on the node that is kept for it if more victims than those that are going went."""
+        gone, uid = self._going(), pod.metadata.uid
+        after, before = (self._when_gone(view, one, uid, {}).why_not(pod, home) for one in (gone | victims, gone))
+        return bool(after) and not before
 
 
 def _now() -> float:
