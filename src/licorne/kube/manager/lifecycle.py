@@ -462,9 +462,7 @@ class PodLifecycle:
         if record.asked is not None and TAG_POD_TERMS in (record.asked.tags or {}):
             tags.setdefault(TAG_POD_TERMS, "{}")  # else its claims without devices would be kept
         if record.leaving is not None or record.pod.metadata.deletion_timestamp:
-            tags[TAG_ENDING] = (
-                "true"  # the scheduler may have evicted it before a restart, or before its node came again
-            )
+            tags[TAG_ENDING] = "true"  # perhaps evicted before a restart, or before its node came again
         self._outbox.ask(ask_with(record.work.ask, node_id=node, originator=record.is_driver, tags=tags))
         self.gangs.placed(record)
 
