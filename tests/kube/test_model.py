@@ -130,31 +130,28 @@ def test_a_pod_waits_for_victims_that_hang(before: bool, evicted: list[Outcome])
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_victim_whose_node_comes_again_is_still_going(restarts: bool) -> None:
+@in_virtual_time
+async def test_a_victim_whose_node_comes_again_is_still_going(restarts: bool) -> None:
     """The node has room for the pod when the victim has ended, so nobody else is evicted there."""
-
-    async def play() -> int:
-        world = _world(Kind(preemption=True, hangs=True), ("n0",))
-        old, victim = _pod(world, "root.p.d", "3", "n0"), _pod(world, "root.p.d", "1", "n0")
-        world.may_hang = False
-        world.hanging[victim.metadata.uid] = schedules.NEVER_S
-        _, task = schedules.start(world)
-        _pod(world, "root.b", "1")
-        await asyncio.sleep(2.0)
-        deleted = [pod.metadata.uid for pod in world.server.pods() if pod.metadata.deletion_timestamp]
-        assert deleted == [victim.metadata.uid]
-        if restarts:
-            await schedules.stop(task)
-        node = world.node("n0")
-        world.server.remove("nodes", "", "n0")
-        again = msgspec.structs.replace(node.metadata, uid="again")
-        world.server.put("nodes", msgspec.structs.replace(node, metadata=again))
-        world.end(old)
-        _pod(world, "root.p.d", "3", "n0")  # younger than the victim, so it would go first
-        if restarts:
-            _, task = schedules.start(world)
-        await asyncio.sleep(20.0)
+    world = _world(Kind(preemption=True, hangs=True), ("n0",))
+    old, victim = _pod(world, "root.p.d", "3", "n0"), _pod(world, "root.p.d", "1", "n0")
+    world.may_hang = False
+    world.hanging[victim.metadata.uid] = schedules.NEVER_S
+    _, task = schedules.start(world)
+    _pod(world, "root.b", "1")
+    await asyncio.sleep(2.0)
+    deleted = [pod.metadata.uid for pod in world.server.pods() if pod.metadata.deletion_timestamp]
+    assert deleted == [victim.metadata.uid]
+    if restarts:
         await schedules.stop(task)
-        return len(world.evictions)
-
-    assert run(play()) == 1
+    node = world.node("n0")
+    world.server.remove("nodes", "", "n0")
+    again = msgspec.structs.replace(node.metadata, uid="again")
+    world.server.put("nodes", msgspec.structs.replace(node, metadata=again))
+    world.end(old)
+    _pod(world, "root.p.d", "3", "n0")  # younger than the victim, so it would go first
+    if restarts:
+        _, task = schedules.start(world)
+    await asyncio.sleep(20.0)
+    await schedules.stop(task)
+    assert len(world.evictions) == 1

@@ -50,7 +50,7 @@ WEIGHT_MAX: Final = 100
 """The largest weight of a preference."""
 TERMS_MAX: Final = 64
 """Most terms and constraints of a pod. Each may be about another label of nodes, and then costs a look at every node."""
-TEXTS_MAX: Final = 256
+TERMS_REMEMBERED: Final = 256
 """How many texts of terms are remembered: pods of a StatefulSet or a Job differ in a label, and hardly ever in their terms."""
 
 Labels = tuple[tuple[str, str], ...]
@@ -211,7 +211,7 @@ def parse_pod(text: str) -> PodLabels:
     )
 
 
-@lru_cache(TEXTS_MAX)
+@lru_cache(TERMS_REMEMBERED)
 def parse_terms(text: str, namespace: str) -> PodTerms:
     """Parse the text of the tag `licorne/pod-terms`, of a pod of this namespace.
 

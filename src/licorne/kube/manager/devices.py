@@ -268,8 +268,13 @@ class Devices:
             if decision.pods != {uid}:
                 self.store.decided[key] = decision._replace(pods=decision.pods - {uid})
                 continue
-            unanswered = claim is not None and claim.status.allocation is None and key in self._written
-            if claim is not None and unanswered and FINALIZER in (claim.metadata.finalizers or ()):
+            # With devices, the claim itself keeps them; what is unanswered is then about another pod.
+            if (
+                claim is not None
+                and claim.status.allocation is None
+                and key in self._written
+                and FINALIZER in (claim.metadata.finalizers or ())
+            ):
                 self._make_sure(uid, attempt, claim)
             else:
                 nodes = both(nodes, self.store.release(key))
