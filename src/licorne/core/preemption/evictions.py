@@ -87,7 +87,7 @@ def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> 
 
 
 def await_end(partition: Partition, victim: Ask) -> None:
-    """Count an allocation as a victim: its room is expected until `OVERDUE_NS` after its grace period, which begins now."""
+    """Expect a preemption victim to free its resources, until `OVERDUE_NS` after its grace period, which begins now."""
     partition.accounting.preempting(victim.app, victim)
     partition.timers.cancel(victim.deadline)  # its execution timeout would ask for the same
     due_ns = min(partition.now + _grace_ns(victim) + OVERDUE_NS, TIME_MAX_NS)

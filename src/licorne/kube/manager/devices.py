@@ -268,7 +268,7 @@ class Devices:
             if decision.pods != {uid}:
                 self.store.decided[key] = decision._replace(pods=decision.pods - {uid})
                 continue
-            # With devices, the claim itself keeps them; what is unanswered is then about another pod.
+            # A claim with an allocation keeps its devices by itself; an unanswered write is then about another pod.
             if (
                 claim is not None
                 and claim.status.allocation is None
