@@ -4,7 +4,7 @@ import csv
 
 import pytest
 from gotemplate import render
-from side_by_side import HERE, Row, limit
+from side_by_side import HERE, Row, limit, median, rate
 
 VALUES: dict[str, object] = {"Index": 7, "perGroup": 3, "mode": "single", "none": None}
 
@@ -53,3 +53,11 @@ def test_what_limits(
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     spent = {"scheduler": scheduler_s, "API server": server_s, "machine": machine_s}
     assert limit({"seconds": 10.0, "processor_s": spent}) == what
+
+
+def test_of_several_runs_the_median_counts() -> None:
+    runs = [{"pods_per_s": 30.0, "pods": 1}, {"pods_per_s": 10.0, "pods": 2}, {"pods_per_s": 20.0, "pods": 3}]
+    assert median(runs) == {"pods_per_s": 20.0, "pods": 3, "rates": [10.0, 20.0, 30.0]}
+    assert rate(median(runs)) == "20.0 (10.0 to 30.0)"
+    assert rate(median(runs[:1])) == "30.0"
+    assert median([*runs, {"failed": "late"}]) == {"failed": "late"}

@@ -2,6 +2,7 @@
 
     python conformance/perf/side_by_side.py                       the workloads of workloads.tsv
     python conformance/perf/side_by_side.py Preemption Gang       those whose topic, case or workload has one of these texts
+    python conformance/perf/side_by_side.py Gated --runs 7        seven times in turns: of each scheduler the run with the median rate
 
 Each is played on a control plane of its own, which has seen nothing else: what is left of the workload before, such as
 versions that etcd has not compacted and namespaces that still end, would cost the one after it. Both schedulers decide with
@@ -22,11 +23,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 from cluster import Cluster, FailedError
 from play import Measure, Play, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -112,6 +116,23 @@ def play(row: Row, scheduler: str, options: argparse.Namespace) -> Result:
         shutil.rmtree(run / "etcd", ignore_errors=True)  # but the keys, which take a second to make
 
 
+def median(runs: Sequence[Result]) -> Result:
+    """Return the run with the median rate, with the `rates` of all; or the first that failed."""
+    failed = [result for result in runs if "failed" in result]
+    if failed:
+        return failed[0]
+    ordered = sorted(runs, key=lambda result: result["pods_per_s"])
+    return {**ordered[len(ordered) // 2], "rates": [result["pods_per_s"] for result in ordered]}
+
+
+def rate(result: Result) -> str:
+    """Return pods/s, and the lowest and the highest of several runs."""
+    if "failed" in result:
+        return "failed"
+    rates = result["rates"]
+    return f"{result['pods_per_s']}" + (f" ({rates[0]} to {rates[-1]})" if len(rates) > 1 else "")
+
+
 def limit(result: Result) -> str:
     """Say what limits, with shares of a processor: a process, the processors of the machine together, or neither of them."""
     if "failed" in result:
@@ -127,15 +148,14 @@ def limit(result: Result) -> str:
 def line(name: str, results: dict[str, Result]) -> str:
     """Return the row of a workload in the table."""
     theirs, ours = both = [results[scheduler] for scheduler in SCHEDULERS]
-    rates = [result.get("pods_per_s", 0.0) for result in both]
-    ratio = f"{rates[1] / rates[0]:.2f}" if all(rates) else ""
+    ratio = f"{ours['pods_per_s'] / theirs['pods_per_s']:.2f}" if not any("failed" in result for result in both) else ""
     waits = " / ".join(str(result.get("wait_p99_s", "")) for result in both)
     spent = [
         " / ".join(f"{result['processor_s'][of]:.1f}" if "failed" not in result else "" for result in both)
         for of in ("scheduler", "API server")
     ]
     pods = max(result.get("pods", 0) for result in both)
-    cells = [name, pods, *(rate or "failed" for rate in rates), ratio, waits, *spent, limit(theirs), limit(ours)]
+    cells = [name, pods, *map(rate, both), ratio, waits, *spent, limit(theirs), limit(ours)]
     return f"| {' | '.join(map(str, cells))} |"
 
 
@@ -154,6 +174,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/perf"), help="for logs, and for the control plane")
     parser.add_argument("--port", type=int, default=24243, help="of the API server; five more follow it")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds that one wait may take")
+    parser.add_argument("--runs", type=int, default=1, help="how often each is played, in turns; the median counts")
     parser.add_argument("--least", type=float, default=0.0, help="the ratio below which the exit status is 1")
     parser.add_argument("--json", action="store_true", help="print an object a line, with all that was measured")
     options = parser.parse_args()
@@ -172,7 +193,8 @@ def main() -> int:
         if row.note or not any(text in row.name for text in options.texts or [""]):
             continue
         schedulers = [options.scheduler] if options.scheduler else SCHEDULERS
-        results = {scheduler: play(row, scheduler, options) for scheduler in schedulers}
+        turns = [[play(row, scheduler, options) for scheduler in schedulers] for _ in range(options.runs)]
+        results = {scheduler: median(runs) for scheduler, *runs in zip(schedulers, *turns, strict=True)}
         passed = passed and (bool(options.scheduler) or good(results, options.least))
         print(json.dumps({"workload": row.name, **results}) if options.json else line(row.name, results), flush=True)
     for row in rows if not (options.json or options.texts) else ():
