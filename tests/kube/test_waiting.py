@@ -280,6 +280,23 @@ async def test_a_pod_behind_others_asks_for_no_node_any_more() -> None:
     await schedules.stop(task)
 
 
+@in_virtual_time
+async def test_a_pod_that_waits_for_room_alone_is_told_without_delay() -> None:
+    cluster = Cluster()
+    _, task = schedules.start(cluster)
+    await asyncio.sleep(5.0)
+    cluster.pod("5")
+    cluster.pod("3", "root.small", app="b")
+    await asyncio.sleep(0.1)
+    assert cluster.told() == {"Unschedulable": 1, "nothing": 1}
+    cluster.pod("5")
+    await asyncio.sleep(0.1)
+    assert cluster.told() == {"Unschedulable": 1, "nothing": 2}
+    await asyncio.sleep(2.0)
+    assert cluster.told() == {"Unschedulable": 2, "SchedulingSkipped": 1}
+    await schedules.stop(task)
+
+
 def test_many_pods_that_wait_are_told_little_by_little(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "CONDITIONS_MAX", 100)
 

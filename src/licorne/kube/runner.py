@@ -66,7 +66,7 @@ COMPLAINT_MAX: Final = 2000
 END_S: Final = 5.0
 """How long a process that ends waits for answers to what it has written."""
 REVIEW_S: Final = 1.0
-"""How often pods that wait are looked at, to tell why they do."""
+"""Seconds until pods that wait are looked at again, to tell why they do, unless the core counts sooner which of them wait for room."""
 
 
 class Clients(msgspec.Struct, frozen=True):
@@ -138,6 +138,8 @@ class Runner:
         if self.shadow is not None:
             self.manager.decisions.diagnostics["shadow"] = self.shadow.report
         self._wake = asyncio.Event()
+        self._counted = asyncio.Event()
+        """Set when the core has counted anew which pods wait for room."""
         self._fault: Exception | None = None
         """The first exception in taking a decision; it ends the process."""
         self.decided, self._decided_s = 0, 0.0
@@ -378,7 +380,11 @@ class Runner:
             self._wake.clear()  # what the scheduler is told from here on may have it decide more
             began = time.perf_counter()
             self._rounds += 1
+            partition = self.manager.outbox.partition
+            inspections = partition.inspections
             made = self.api.schedule(limit=SLICE)
+            if partition.inspections != inspections:
+                self._counted.set()
             if made:
                 self.decided += made
                 self._decided_s = time.monotonic()
@@ -416,10 +422,13 @@ class Runner:
         return min(max((due - self._clock()) / 1e9, 0.001), LONGEST_SLEEP_S)
 
     async def _tell_reasons(self) -> None:
-        """Tell pods that wait why they do, about once a second."""
+        """Tell pods that wait why they do: each second, and when the core has counted, once a second at most, which wait for room."""
         waiting = self.manager.lifecycle.waiting
         while True:
-            await asyncio.sleep(REVIEW_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REVIEW_S):
+                    await self._counted.wait()
+            self._counted.clear()
             self.manager.lifecycle.pass_turns()
             waiting.review(self._rounds)
             if self.manager.lifecycle.groups.review() or len(waiting):

@@ -5,7 +5,8 @@ node has it: one that was tried, and fits its quotas together with the pods befo
 are not there, as kube-scheduler says it. What waits for anything else has
 `SchedulingSkipped`, or `SchedulerError`; so does a pod that the scheduler refuses.
 
-Writes are few. A pod that is placed at once is told nothing. A reason is written when another rule keeps the pod, not
+Writes are few. A pod that is placed at once is told nothing; one of which the scheduler has just found that it waits for room alone
+is told so without delay, as autoscalers wait for that. A reason is written when another rule keeps the pod, not
 when amounts have changed; neither again for a pod, nor for very many pods at once, within some time.
 
 A pod for which others are evicted has the node in its `nominatedNodeName`, which is written with the condition, and at
@@ -39,7 +40,8 @@ SKIPPED: Final = "SchedulingSkipped"
 ERROR: Final = "SchedulerError"
 SCHEDULED: Final = "PodScheduled"
 FIRST_S: Final = 1.0
-"""Seconds that a pod waits before it is told why; if it gets a node sooner, neither a condition nor an event is written."""
+"""Seconds that a pod waits before it is told why, unless it waits for room alone; if it gets a node sooner, neither a condition nor an
+event is written."""
 PASSED_OVER_S: Final = 2.0
 """Seconds that a pod waits before it is told `PASSED_OVER`: the core counts once a second which pods would fit their quotas."""
 AGAIN_S: Final = 10.0
@@ -128,7 +130,7 @@ class Waiting:
         self._since.pop(uid, None)
 
     def review(self, state: int) -> None:
-        """Tell pods that have waited for some time why they do; to be called about once a second.
+        """Tell pods why they wait; to be called once a second, and when the core has counted which pods wait for room alone.
 
         Pods that were looked at go to the end, and those for which there was no time come first in the next review, so
         that each has its turn however many wait. `state` is another number whenever a pod, the cluster or what the scheduler
@@ -145,8 +147,7 @@ class Waiting:
             record = records.pods.get(uid)
             if record is None or record.stage in PLACED or record.leaving is not None:
                 continue
-            early = is_within(now, since, FIRST_S) or is_within(now, record.told_s, AGAIN_S)
-            if (early and not self._is_nominated_anew(record)) or record.pod.metadata.deletion_timestamp:
+            if record.pod.metadata.deletion_timestamp or self._is_early(record, since, now):
                 last[uid] = since
                 is_settled = False
             elif told >= CONDITIONS_MAX or not self._affordable(record, budget):
@@ -162,11 +163,22 @@ class Waiting:
         self._since = {**first, **self._since, **last}
         self._settled = state if is_settled else -1
 
-    def _is_nominated_anew(self, record: PodRecord) -> bool:
-        """Return whether others are evicted for a pod on a node that its status does not name yet."""
+    def _is_early(self, record: PodRecord, since: float, now: float) -> bool:
+        """Return whether a pod that has waited since then is not to be told anything yet."""
+        told_lately = is_within(now, record.told_s, AGAIN_S)
+        if not (told_lately or is_within(now, since, FIRST_S)):
+            return False
         found = self.ask_of(record)
-        claim = None if found is None else self._outbox.partition.claims.by_ask.get(found[1])
-        return claim is not None and claim.node.id != record.pod.status.nominated_node_name
+        if found is None:
+            return True
+        claim = self._outbox.partition.claims.by_ask.get(found[1])
+        if claim is not None and claim.node.id != record.pod.status.nominated_node_name:
+            return False  # others are evicted for it, on a node that its status does not name yet
+        return told_lately or not self._waits_for_room(found[1])
+
+    def _waits_for_room(self, ask: Ask) -> bool:
+        """Return whether the core has counted an ask, the last time it did, among those that would run on another node."""
+        return ask.outstanding == self._outbox.partition.inspections > 0
 
     def _tell(self, record: PodRecord, verdict: Verdict, now: float) -> bool:
         """Have a condition written, and an event posted; return False if the pod has the condition already."""
@@ -280,7 +292,7 @@ class Waiting:
         reasons = [_without_reservations(reason) for reason in reasons]
         if gang is not None and not (gang.ready and gang.fits_quota):
             return _said(SKIPPED, [gang])
-        if ask.outstanding == partition.inspections > 0 or ask.required or gang is not None:
+        if self._waits_for_room(ask) or ask.required or gang is not None:
             return _said(UNSCHEDULABLE, reasons)
         if not (ask.attempted or ask.seq <= application.visited_seq):
             return None  # it has not had its turn
