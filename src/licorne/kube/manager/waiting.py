@@ -5,8 +5,8 @@ node has it: one that was tried, and fits its quotas together with the pods befo
 are not there, as kube-scheduler says it. What waits for anything else has
 `SchedulingSkipped`, or `SchedulerError`; so does a pod that the scheduler refuses.
 
-Writes are few. A pod that is placed at once is told nothing; one of which the scheduler has just found that it waits for room alone
-is told so without delay, as autoscalers wait for that. A reason is written when another rule keeps the pod, not
+A pod that waits for room alone is told so as soon as the core has found it: autoscalers act on nothing else. Other writes are few.
+A pod that is placed at once is told nothing. A reason is written when another rule keeps the pod, not
 when amounts have changed; neither again for a pod, nor for very many pods at once, within some time.
 
 A pod for which others are evicted has the node in its `nominatedNodeName`, which is written with the condition, and at
