@@ -5,8 +5,8 @@ node has it: one that was tried, and fits its quotas together with the pods befo
 are not there, as kube-scheduler says it. What waits for anything else has
 `SchedulingSkipped`, or `SchedulerError`; so does a pod that the scheduler refuses.
 
-A pod that waits for room alone is told so as soon as the core has found it: autoscalers act on nothing else. Other writes are few.
-A pod that is placed at once is told nothing. A reason is written when another rule keeps the pod, not
+A pod that waits for room alone, and cannot evict others, is told so as soon as the core has found it: autoscalers act on nothing else.
+Other writes are few. A pod that is placed at once is told nothing. A reason is written when another rule keeps the pod, not
 when amounts have changed; neither again for a pod, nor for very many pods at once, within some time.
 
 A pod for which others are evicted has the node in its `nominatedNodeName`, which is written with the condition, and at
@@ -63,6 +63,8 @@ QUOTAS: Final = (
     explain.Placeholder,
 )
 ROOM: Final = (explain.ClusterFull, explain.Nodes, explain.RequiredNode, explain.Gang)
+UNTRIED: Final = ("too young", "not tried")
+"""The states of `GuaranteePreemption.reason` of an ask that may evict others, and has not tried."""
 UNTIL: Final = "The pod waits until "
 """How the message begins of a pod that is held back, before the scheduler is asked for it."""
 
@@ -174,11 +176,16 @@ class Waiting:
         claim = self._outbox.partition.claims.by_ask.get(found[1])
         if claim is not None and claim.node.id != record.pod.status.nominated_node_name:
             return False  # others are evicted for it, on a node that its status does not name yet
-        return told_lately or not self._waits_for_room(found[1])
+        return told_lately or not self._waits_for_room(found[1]) or self._will_try_to_preempt(found[1])
 
     def _waits_for_room(self, ask: Ask) -> bool:
         """Return whether the core has counted an ask, the last time it did, among those that would run on another node."""
         return ask.outstanding == self._outbox.partition.inspections > 0
+
+    def _will_try_to_preempt(self, ask: Ask) -> bool:
+        """Return whether an ask has not yet tried to evict others, and may: then it needs no other node."""
+        preemption = self._outbox.partition.guarantee_preemption.reason(ask)
+        return preemption is not None and preemption[0] in UNTRIED
 
     def _tell(self, record: PodRecord, verdict: Verdict, now: float) -> bool:
         """Have a condition written, and an event posted; return False if the pod has the condition already."""
