@@ -117,16 +117,16 @@ def play(row: Row, scheduler: str, options: argparse.Namespace) -> Result:
 
 
 def median(runs: Sequence[Result]) -> Result:
-    """Return the run with the median rate, with the `rates` of all; or the first that failed."""
-    failed = [result for result in runs if "failed" in result]
-    if failed:
-        return failed[0]
+    """Return the run with the median rate (of an even number the higher one), and all `rates`; or the first run that failed."""
+    for result in runs:
+        if "failed" in result:
+            return result
     ordered = sorted(runs, key=lambda result: result["pods_per_s"])
     return {**ordered[len(ordered) // 2], "rates": [result["pods_per_s"] for result in ordered]}
 
 
 def rate(result: Result) -> str:
-    """Return pods/s, and the lowest and the highest of several runs."""
+    """Return what the table says of pods/s: of several runs also the lowest and the highest rate."""
     if "failed" in result:
         return "failed"
     rates = result["rates"]
@@ -148,7 +148,8 @@ def limit(result: Result) -> str:
 def line(name: str, results: dict[str, Result]) -> str:
     """Return the row of a workload in the table."""
     theirs, ours = both = [results[scheduler] for scheduler in SCHEDULERS]
-    ratio = f"{ours['pods_per_s'] / theirs['pods_per_s']:.2f}" if not any("failed" in result for result in both) else ""
+    rates = [result.get("pods_per_s", 0.0) for result in both]
+    ratio = f"{rates[1] / rates[0]:.2f}" if all(rates) else ""
     waits = " / ".join(str(result.get("wait_p99_s", "")) for result in both)
     spent = [
         " / ".join(f"{result['processor_s'][of]:.1f}" if "failed" not in result else "" for result in both)
@@ -178,6 +179,8 @@ def main() -> int:
     parser.add_argument("--least", type=float, default=0.0, help="the ratio below which the exit status is 1")
     parser.add_argument("--json", action="store_true", help="print an object a line, with all that was measured")
     options = parser.parse_args()
+    if options.runs < 1:
+        parser.error("--runs must be at least 1")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started is stopped
     command = ["go", "mod", "download", "-json", "k8s.io/kubernetes"]
     module = json.loads(subprocess.run(command, cwd=HERE.parent, check=True, capture_output=True).stdout)  # noqa: S603
