@@ -281,13 +281,13 @@ async def test_a_pod_behind_others_asks_for_no_node_any_more() -> None:
 
 
 @in_virtual_time
-async def test_a_pod_that_waits_for_room_alone_is_told_without_delay() -> None:
+async def test_a_pod_that_lacks_nothing_but_room_is_told_without_delay() -> None:
     cluster = Cluster()
     _, task = schedules.start(cluster)
     await asyncio.sleep(5.0)
     cluster.pod("5")
     cluster.pod("3", "root.small", app="b")
-    cluster.pod("5", "root.ranks", app="c")  # it has yet to try to evict others
+    cluster.pod("5", "root.ranks", app="c")  # it has yet to try preemption
     await asyncio.sleep(0.1)
     assert cluster.told() == {"Unschedulable": 1, "nothing": 2}
     cluster.pod("5")

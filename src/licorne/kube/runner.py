@@ -66,7 +66,7 @@ COMPLAINT_MAX: Final = 2000
 END_S: Final = 5.0
 """How long a process that ends waits for answers to what it has written."""
 REVIEW_S: Final = 1.0
-"""Seconds until pods that wait are looked at again, to tell why they do, unless the core counts sooner which of them wait for room."""
+"""Seconds after which pods that wait are told why, if the core has inspected no asks in the meantime."""
 
 
 class Clients(msgspec.Struct, frozen=True):
@@ -138,8 +138,8 @@ class Runner:
         if self.shadow is not None:
             self.manager.decisions.diagnostics["shadow"] = self.shadow.report
         self._wake = asyncio.Event()
-        self._counted = asyncio.Event()
-        """Set when the core has counted anew which pods wait for room."""
+        self._inspected = asyncio.Event()
+        """Set when the core has found out anew which asks wait for room on nodes and for nothing else."""
         self._fault: Exception | None = None
         """The first exception in taking a decision; it ends the process."""
         self.decided, self._decided_s = 0, 0.0
@@ -384,7 +384,7 @@ class Runner:
             inspections = partition.inspections
             made = self.api.schedule(limit=SLICE)
             if partition.inspections != inspections:
-                self._counted.set()
+                self._inspected.set()
             if made:
                 self.decided += made
                 self._decided_s = time.monotonic()
@@ -422,13 +422,13 @@ class Runner:
         return min(max((due - self._clock()) / 1e9, 0.001), LONGEST_SLEEP_S)
 
     async def _tell_reasons(self) -> None:
-        """Tell pods that wait why they do: each second, and when the core has counted, once a second at most, which wait for room."""
+        """Tell pods why they wait: after each inspection of the core, and `REVIEW_S` after the last time."""
         waiting = self.manager.lifecycle.waiting
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(REVIEW_S):
-                    await self._counted.wait()
-            self._counted.clear()
+                    await self._inspected.wait()
+            self._inspected.clear()
             self.manager.lifecycle.pass_turns()
             waiting.review(self._rounds)
             if self.manager.lifecycle.groups.review() or len(waiting):

@@ -87,7 +87,10 @@ def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> 
 
 
 def await_end(partition: Partition, victim: Ask) -> None:
-    """Expect a preemption victim to free its resources, until `OVERDUE_NS` after its grace period, which begins now."""
+    """Count a preemption victim's resources as about to be freed, and set the time until which its end is awaited.
+
+    It is `OVERDUE_NS` after the grace period of the victim, which begins now.
+    """
     partition.accounting.preempting(victim.app, victim)
     partition.timers.cancel(victim.deadline)  # its execution timeout would ask for the same
     due_ns = min(partition.now + _grace_ns(victim) + OVERDUE_NS, TIME_MAX_NS)

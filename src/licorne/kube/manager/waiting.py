@@ -5,9 +5,10 @@ node has it: one that was tried, and fits its quotas together with the pods befo
 are not there, as kube-scheduler says it. What waits for anything else has
 `SchedulingSkipped`, or `SchedulerError`; so does a pod that the scheduler refuses.
 
-A pod that waits for room alone, and cannot evict others, is told so as soon as the core has found it: autoscalers act on nothing else.
-Other writes are few. A pod that is placed at once is told nothing. A reason is written when another rule keeps the pod, not
-when amounts have changed; neither again for a pod, nor for very many pods at once, within some time.
+Most pods are told after `FIRST_S`, so one that is placed at once is told nothing. A pod that lacks nothing but room on nodes is told
+as soon as the core has found that, since autoscalers act on it; a pod that may preempt must have tried that before.
+A reason is written when another rule keeps the pod, not when amounts have changed; neither again for a pod, nor for very many
+pods at once, within some time.
 
 A pod for which others are evicted has the node in its `nominatedNodeName`, which is written with the condition, and at
 once; it is cleared with the next condition, if the pod has given up. The API server clears it when the pod is bound.
@@ -40,8 +41,9 @@ SKIPPED: Final = "SchedulingSkipped"
 ERROR: Final = "SchedulerError"
 SCHEDULED: Final = "PodScheduled"
 FIRST_S: Final = 1.0
-"""Seconds that a pod waits before it is told why, unless it waits for room alone; if it gets a node sooner, neither a condition nor an
-event is written."""
+"""Seconds that a pod waits before it is told why, unless the core finds sooner that it lacks nothing but room on nodes.
+
+If it gets a node within this time, neither a condition nor an event is written."""
 PASSED_OVER_S: Final = 2.0
 """Seconds that a pod waits before it is told `PASSED_OVER`: the core counts once a second which pods would fit their quotas."""
 AGAIN_S: Final = 10.0
@@ -64,7 +66,7 @@ QUOTAS: Final = (
 )
 ROOM: Final = (explain.ClusterFull, explain.Nodes, explain.RequiredNode, explain.Gang)
 UNTRIED: Final = ("too young", "not tried")
-"""The states of `GuaranteePreemption.reason` of an ask that may evict others, and has not tried."""
+"""The states of `explain.Preemption` in which an ask may preempt, and has not tried it yet."""
 UNTIL: Final = "The pod waits until "
 """How the message begins of a pod that is held back, before the scheduler is asked for it."""
 
@@ -132,7 +134,7 @@ class Waiting:
         self._since.pop(uid, None)
 
     def review(self, state: int) -> None:
-        """Tell pods why they wait; to be called once a second, and when the core has counted which pods wait for room alone.
+        """Tell pods why they wait; to be called after each inspection of the core (`Partition.inspections`), else once a second.
 
         Pods that were looked at go to the end, and those for which there was no time come first in the next review, so
         that each has its turn however many wait. `state` is another number whenever a pod, the cluster or what the scheduler
@@ -166,24 +168,25 @@ class Waiting:
         self._settled = state if is_settled else -1
 
     def _is_early(self, record: PodRecord, since: float, now: float) -> bool:
-        """Return whether a pod that has waited since then is not to be told anything yet."""
+        """Return whether it is too early to tell a pod why it waits, which it does from the time `since` on."""
         told_lately = is_within(now, record.told_s, AGAIN_S)
         if not (told_lately or is_within(now, since, FIRST_S)):
             return False
         found = self.ask_of(record)
         if found is None:
             return True
-        claim = self._outbox.partition.claims.by_ask.get(found[1])
+        _, ask = found
+        claim = self._outbox.partition.claims.by_ask.get(ask)
         if claim is not None and claim.node.id != record.pod.status.nominated_node_name:
             return False  # others are evicted for it, on a node that its status does not name yet
-        return told_lately or not self._waits_for_room(found[1]) or self._will_try_to_preempt(found[1])
+        return told_lately or not self._is_outstanding(ask) or self._will_try_preemption(ask)
 
-    def _waits_for_room(self, ask: Ask) -> bool:
-        """Return whether the core has counted an ask, the last time it did, among those that would run on another node."""
+    def _is_outstanding(self, ask: Ask) -> bool:
+        """Return whether an ask waits for room on nodes and for nothing else, by the last inspection of the core."""
         return ask.outstanding == self._outbox.partition.inspections > 0
 
-    def _will_try_to_preempt(self, ask: Ask) -> bool:
-        """Return whether an ask has not yet tried to evict others, and may: then it needs no other node."""
+    def _will_try_preemption(self, ask: Ask) -> bool:
+        """Return whether an ask may preempt and has not tried it yet, so that it may need no new node."""
         preemption = self._outbox.partition.guarantee_preemption.reason(ask)
         return preemption is not None and preemption[0] in UNTRIED
 
@@ -299,7 +302,7 @@ class Waiting:
         reasons = [_without_reservations(reason) for reason in reasons]
         if gang is not None and not (gang.ready and gang.fits_quota):
             return _said(SKIPPED, [gang])
-        if self._waits_for_room(ask) or ask.required or gang is not None:
+        if self._is_outstanding(ask) or ask.required or gang is not None:
             return _said(UNSCHEDULABLE, reasons)
         if not (ask.attempted or ask.seq <= application.visited_seq):
             return None  # it has not had its turn
